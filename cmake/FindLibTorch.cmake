@@ -1,0 +1,43 @@
+# Finds the LibTorch inside a PyTorch wheel (or an unpacked libtorch archive) and links its shared objects directly.
+#
+# The wheel's own TorchConfig.cmake asks for a CUDA toolkit when the wheel was built with CUDA.  sluice compiles no
+# CUDA source, so the shared objects and headers are enough; this works the same for CPU and CUDA wheels.
+#
+# Input:  SLUICE_TORCH (CMake or environment variable) = folder with include/ and lib/, or CMAKE_PREFIX_PATH.
+# Output: target LibTorch::LibTorch, LibTorch_VERSION, LibTorch_HAS_CUDA.
+if(NOT SLUICE_TORCH AND DEFINED ENV{SLUICE_TORCH})
+  set(SLUICE_TORCH $ENV{SLUICE_TORCH})
+endif()
+
+find_path(LibTorch_INCLUDE_DIR ATen/ATen.h HINTS ${SLUICE_TORCH} PATH_SUFFIXES include)
+get_filename_component(_libtorch_root "${LibTorch_INCLUDE_DIR}" DIRECTORY)
+find_library(LibTorch_TORCH_CPU torch_cpu HINTS ${_libtorch_root} PATH_SUFFIXES lib NO_DEFAULT_PATH)
+find_library(LibTorch_C10 c10 HINTS ${_libtorch_root} PATH_SUFFIXES lib NO_DEFAULT_PATH)
+find_library(LibTorch_TORCH_CUDA torch_cuda HINTS ${_libtorch_root} PATH_SUFFIXES lib NO_DEFAULT_PATH)
+if(LibTorch_TORCH_CUDA)
+  set(LibTorch_HAS_CUDA TRUE)
+else()
+  set(LibTorch_HAS_CUDA FALSE)
+endif()
+
+if(LibTorch_INCLUDE_DIR AND EXISTS ${LibTorch_INCLUDE_DIR}/torch/headeronly/version.h)
+  file(STRINGS ${LibTorch_INCLUDE_DIR}/torch/headeronly/version.h _libtorch_version REGEX "define TORCH_VERSION ")
+elseif(LibTorch_INCLUDE_DIR)
+  file(STRINGS ${LibTorch_INCLUDE_DIR}/torch/csrc/api/include/torch/version.h _libtorch_version
+       REGEX "define TORCH_VERSION ")
+endif()
+string(REGEX MATCH "[0-9]+\\.[0-9]+\\.[0-9]+" LibTorch_VERSION "${_libtorch_version}")
+
+include(FindPackageHandleStandardArgs)
+find_package_handle_standard_args(LibTorch
+  REQUIRED_VARS LibTorch_TORCH_CPU LibTorch_C10 LibTorch_INCLUDE_DIR VERSION_VAR LibTorch_VERSION)
+
+if(LibTorch_FOUND AND NOT TARGET LibTorch::LibTorch)
+  add_library(LibTorch::LibTorch INTERFACE IMPORTED)
+  target_include_directories(LibTorch::LibTorch SYSTEM INTERFACE ${LibTorch_INCLUDE_DIR})
+  target_link_libraries(LibTorch::LibTorch INTERFACE ${LibTorch_TORCH_CPU} ${LibTorch_C10})
+  if(LibTorch_HAS_CUDA)
+    # Nothing refers to the CUDA library by symbol: it registers itself when loaded, so it must not be dropped.
+    target_link_options(LibTorch::LibTorch INTERFACE "LINKER:--push-state,--no-as-needed,${LibTorch_TORCH_CUDA},--pop-state")
+  endif()
+endif()

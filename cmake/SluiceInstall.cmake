@@ -1,0 +1,18 @@
+# `cmake --install` puts libsluice-bytes with its public headers where find_package(sluice-bytes) finds it.
+include(GNUInstallDirs)
+include(CMakePackageConfigHelpers)
+set_target_properties(sluice_base PROPERTIES EXPORT_NAME base)
+set_target_properties(sluice_bytes PROPERTIES EXPORT_NAME bytes)
+install(TARGETS sluice_base sluice_bytes EXPORT sluice-bytes ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(DIRECTORY include/sluice DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(EXPORT sluice-bytes NAMESPACE sluice:: FILE sluice-bytes-targets.cmake
+        DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/sluice-bytes)
+file(WRITE ${CMAKE_BINARY_DIR}/sluice-bytes-config.cmake
+"include(CMakeFindDependencyMacro)
+find_dependency(fmt)
+find_dependency(Threads)
+find_dependency(nlohmann_json)
+include(\${CMAKE_CURRENT_LIST_DIR}/sluice-bytes-targets.cmake)
+")
+install(FILES ${CMAKE_BINARY_DIR}/sluice-bytes-config.cmake
+        DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/sluice-bytes)
