@@ -20,13 +20,12 @@ else()
   set(LibTorch_HAS_CUDA FALSE)
 endif()
 
-if(LibTorch_INCLUDE_DIR AND EXISTS ${LibTorch_INCLUDE_DIR}/torch/headeronly/version.h)
-  file(STRINGS ${LibTorch_INCLUDE_DIR}/torch/headeronly/version.h _libtorch_version REGEX "define TORCH_VERSION ")
-elseif(LibTorch_INCLUDE_DIR)
-  file(STRINGS ${LibTorch_INCLUDE_DIR}/torch/csrc/api/include/torch/version.h _libtorch_version
-       REGEX "define TORCH_VERSION ")
+set(_libtorch_version_header ${LibTorch_INCLUDE_DIR}/torch/headeronly/version.h)
+if(EXISTS ${_libtorch_version_header})
+  file(STRINGS ${_libtorch_version_header} _libtorch_lines REGEX "define TORCH_VERSION_(MAJOR|MINOR|PATCH) ")
+  string(REGEX MATCHALL "[0-9]+" _libtorch_numbers "${_libtorch_lines}")
+  string(REPLACE ";" "." LibTorch_VERSION "${_libtorch_numbers}")
 endif()
-string(REGEX MATCH "[0-9]+\\.[0-9]+\\.[0-9]+" LibTorch_VERSION "${_libtorch_version}")
 
 include(FindPackageHandleStandardArgs)
 find_package_handle_standard_args(LibTorch
@@ -34,7 +33,8 @@ find_package_handle_standard_args(LibTorch
 
 if(LibTorch_FOUND AND NOT TARGET LibTorch::LibTorch)
   add_library(LibTorch::LibTorch INTERFACE IMPORTED)
-  target_include_directories(LibTorch::LibTorch SYSTEM INTERFACE ${LibTorch_INCLUDE_DIR})
+  # The wheel's include folder also holds copies of fmt, nlohmann and others: the system's own must win.
+  target_compile_options(LibTorch::LibTorch INTERFACE "SHELL:-idirafter ${LibTorch_INCLUDE_DIR}")
   target_link_libraries(LibTorch::LibTorch INTERFACE ${LibTorch_TORCH_CPU} ${LibTorch_C10})
   if(LibTorch_HAS_CUDA)
     # Nothing refers to the CUDA library by symbol: it registers itself when loaded, so it must not be dropped.

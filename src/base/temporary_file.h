@@ -1,0 +1,34 @@
+#pragma once
+// A file that appears under its name only when it is complete: written to a temporary name in the same folder, then
+// flushed and renamed.  Destroying it before commit() removes what was written.  One thread at a time.
+
+#include <filesystem>
+
+namespace sluice {
+
+enum class Existing { refuse, overwrite };
+
+// Error(usage / io) at once, before any work, when `target` cannot become a file: its folder is missing or read-only, it
+// is a folder or a device, or it exists and may not be overwritten (hint: --overwrite).
+void check_target(const std::filesystem::path& target, Existing existing);
+
+class TemporaryFile {
+ public:
+  // Creates "<folder>/.<name>.<random>.partial".  Error(io) names the path and the system's reason.
+  explicit TemporaryFile(std::filesystem::path target);
+  ~TemporaryFile();
+  TemporaryFile(TemporaryFile&& other) noexcept;
+  TemporaryFile& operator=(TemporaryFile&&) = delete;
+
+  const std::filesystem::path& path() const { return temporary_; }      // write here
+  const std::filesystem::path& target() const { return target_; }
+
+  // fsync of the file and its folder, rename onto the target.
+  void commit();
+
+ private:
+  std::filesystem::path target_;
+  std::filesystem::path temporary_;  // empty: nothing to remove any more
+};
+
+}  // namespace sluice

@@ -1,0 +1,43 @@
+#pragma once
+// Writes one safetensors file as a stream: the table first, then each tensor's bytes in the table's order, so that a file
+// of any size needs no more memory than the piece at hand.  The file appears under its name only when complete: it is
+// written to a temporary name beside it, flushed to disk and renamed; destroying an unfinished writer removes it.
+
+#include <sluice/checkpoint.h>
+
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace sluice::bytes {
+
+struct TensorSpec {
+  std::string name;
+  Dtype dtype = Dtype::F32;
+  std::vector<std::int64_t> shape;
+};
+
+class SafetensorsWriter {
+ public:
+  // Tensors are laid out in the order given.  The header is padded with spaces so that data starts at a multiple of 64.
+  // Error(usage) for duplicate names, Error(io) when the folder cannot be written.
+  SafetensorsWriter(std::filesystem::path path, std::vector<TensorSpec> tensors,
+                    const std::map<std::string, std::string>& metadata = {});
+  ~SafetensorsWriter();
+  SafetensorsWriter(SafetensorsWriter&&) noexcept;
+
+  // Appends the next bytes; pieces may end anywhere.  Error(io) names the path when the disk is full.
+  void append(std::span<const std::byte> bytes);
+
+  // Every byte of the table must have been appended.  fsync, rename.
+  void finish();
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace sluice::bytes
