@@ -1,0 +1,24 @@
+#pragma once
+// y = x · Wᵀ + b, computed in the dtype of x straight from the weight's bytes.  A weight of another dtype is
+// widened a tile of rows at a time into reused scratch, so no copy of the weight ever exists.  Products are
+// oneDNN's in both dtypes: its f32 product runs at more than twice the rate of LibTorch's default here
+// (docs/performance.md).
+
+#include <ATen/core/Tensor.h>
+
+namespace sluice::kernels {
+
+enum class Epilogue { none, gelu_tanh };
+
+// x: [..., in], weight: [out, in] in bf16, f16 or f32, bias: [out] or undefined.  Returns [..., out] in x's
+// dtype (f32 or bf16).
+at::Tensor linear(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,
+                  Epilogue epilogue = Epilogue::none);
+
+namespace reference {
+// The plain twin: widens the whole weight.
+at::Tensor linear(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,
+                  Epilogue epilogue = Epilogue::none);
+}  // namespace reference
+
+}  // namespace sluice::kernels

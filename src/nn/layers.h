@@ -1,0 +1,57 @@
+#pragma once
+// Linear layers and norms: small structs of weight slots, and functions over them.  The dtype of the input is
+// the compute dtype; weights of any dtype are widened on the way (kernels/linear.h).
+
+#include "weights/parameters.h"
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+
+namespace sluice::nn {
+
+enum class Bias { no, yes };
+
+struct Linear {
+  at::Tensor weight;  // [out, in]
+  at::Tensor bias;    // [out], undefined without
+};
+
+struct LinearShape {
+  std::int64_t in = 0;
+  std::int64_t out = 0;
+  Bias bias = Bias::yes;
+};
+
+void declare(const weights::ParameterScope& scope, Linear& layer, LinearShape shape);
+
+at::Tensor linear(const Linear& layer, const at::Tensor& x);  // [..., in] -> [..., out]
+at::Tensor linear_gelu_tanh(const Linear& layer,
+                            const at::Tensor& x);  // gelu, tanh approximation, of the same
+
+// x / sqrt(mean(x²) + eps) over the last axis, times weight if defined; statistics in f32, result in x's
+// dtype.
+at::Tensor rms_norm(const at::Tensor& x, double eps, const at::Tensor& weight = {});
+
+// (x - mean) / sqrt(var + eps) over the last axis, no parameters.
+at::Tensor layer_norm(const at::Tensor& x, double eps);
+
+// x * (1 + scale) + shift; scale and shift broadcast over tokens.
+at::Tensor modulate(const at::Tensor& x, const at::Tensor& scale, const at::Tensor& shift);
+
+// Linear(dim, inner), gelu tanh, Linear(inner, dim): names net.0.proj and net.2.
+struct FeedForward {
+  Linear up;
+  Linear down;
+};
+
+struct FeedForwardShape {
+  std::int64_t dim = 0;
+  std::int64_t inner = 0;
+  Bias bias = Bias::yes;
+};
+
+void declare(const weights::ParameterScope& scope, FeedForward& layer, FeedForwardShape shape);
+at::Tensor feed_forward(const FeedForward& layer, const at::Tensor& x);  // [..., dim] -> [..., dim]
+
+}  // namespace sluice::nn

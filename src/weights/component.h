@@ -1,0 +1,45 @@
+#pragma once
+// A component's tensors as its model names them, wherever and under whatever names the files hold them, and
+// the two-sided accounting between that table and the parameters a model declares.
+
+#include "weights/parameters.h"
+
+#include <sluice/checkpoint.h>
+
+#include <functional>
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace sluice::weights {
+
+struct ComponentTable {
+  std::string name;                                        // "transformer", for messages
+  Checkpoint checkpoint;                                   // the files
+  std::map<std::string, TensorInfo, std::less<>> tensors;  // model's parameter name -> where it lies
+};
+
+// The whole checkpoint as one component, names unchanged.
+ComponentTable whole_checkpoint(std::string name, const Checkpoint& checkpoint);
+
+// Tensors of a component that this program does not read, and why: "encoder." -> "text to video encodes no
+// video".
+struct IgnoreRule {
+  std::string prefix;
+  std::string reason;
+};
+
+struct Accounting {
+  std::size_t bound = 0;  // parameters, each with its tensor
+  Bytes bound_bytes = 0;
+  std::map<std::string, std::size_t> ignored;  // reason -> tensors
+};
+
+// Every parameter has a tensor of its shape (up to dimensions of size 1) in a dtype that can be computed
+// with, and every tensor is used or ignored.  Else Error(mismatch / bad_input) that lists what is missing,
+// unexpected or of another shape: names as they are in the file, at most ten of each, with counts.
+Accounting account(const ComponentTable& table, std::span<const ParameterGroup* const> groups,
+                   std::span<const IgnoreRule> ignore = {});
+
+}  // namespace sluice::weights
