@@ -70,7 +70,7 @@ class Checkpoint {
  private:
   struct State;
   std::shared_ptr<const State> state_;
-  friend class CheckpointOpener;
+  friend struct CheckpointAccess;  // for the other files of the byte layer
 };
 
 }  // namespace sluice

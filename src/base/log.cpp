@@ -20,7 +20,11 @@ void set_log_sink(LogSink new_sink) {
   sink = std::move(new_sink);
 }
 
-void log_info(const std::string& line) { say(LogLevel::info, line); }
-void log_warning(const std::string& line) { say(LogLevel::warning, line); }
+void log_info(const std::string& line) {
+  say(LogLevel::info, line);
+}
+void log_warning(const std::string& line) {
+  say(LogLevel::warning, line);
+}
 
 }  // namespace sluice

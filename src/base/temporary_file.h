@@ -1,6 +1,7 @@
 #pragma once
-// A file that appears under its name only when it is complete: written to a temporary name in the same folder, then
-// flushed and renamed.  Destroying it before commit() removes what was written.  One thread at a time.
+// A file that appears under its name only when it is complete: written to a temporary name in the same
+// folder, then flushed and renamed.  Destroying it before commit() removes what was written.  One thread at a
+// time.
 
 #include <filesystem>
 
@@ -8,8 +9,8 @@ namespace sluice {
 
 enum class Existing { refuse, overwrite };
 
-// Error(usage / io) at once, before any work, when `target` cannot become a file: its folder is missing or read-only, it
-// is a folder or a device, or it exists and may not be overwritten (hint: --overwrite).
+// Error(usage / io) at once, before any work, when `target` cannot become a file: its folder is missing or
+// read-only, it is a folder or a device, or it exists and may not be overwritten (hint: --overwrite).
 void check_target(const std::filesystem::path& target, Existing existing);
 
 class TemporaryFile {
@@ -20,7 +21,7 @@ class TemporaryFile {
   TemporaryFile(TemporaryFile&& other) noexcept;
   TemporaryFile& operator=(TemporaryFile&&) = delete;
 
-  const std::filesystem::path& path() const { return temporary_; }      // write here
+  const std::filesystem::path& path() const { return temporary_; }  // write here
   const std::filesystem::path& target() const { return target_; }
 
   // fsync of the file and its folder, rename onto the target.

@@ -15,7 +15,8 @@ namespace {
 // Consumes a number from the front of `text`; NaN if there is none.
 double take_number(std::string_view& text) {
   double number = std::numeric_limits<double>::quiet_NaN();
-  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number, std::chars_format::fixed);
+  auto [end, error] =
+      std::from_chars(text.data(), text.data() + text.size(), number, std::chars_format::fixed);
   if (error != std::errc()) return std::numeric_limits<double>::quiet_NaN();
   text.remove_prefix(static_cast<size_t>(end - text.data()));
   return number;
@@ -81,7 +82,8 @@ Rational parse_frame_rate(std::string_view text) {
     rest.remove_prefix(1);
     double below = take_number(rest);
     bool whole = std::floor(number) == number && std::floor(below) == below;
-    if (!rest.empty() || !whole || !(number > 0) || !(below > 0) || number > 1e9 || below > 1e6 || number / below > 1000) {
+    if (!rest.empty() || !whole || !(number > 0) || !(below > 0) || number > 1e9 || below > 1e6 ||
+        number / below > 1000) {
       throw bad_rate(text);
     }
     return reduced(static_cast<std::int64_t>(number), static_cast<std::int64_t>(below));

@@ -1,7 +1,8 @@
 #pragma once
-// Writes one safetensors file as a stream: the table first, then each tensor's bytes in the table's order, so that a file
-// of any size needs no more memory than the piece at hand.  The file appears under its name only when complete: it is
-// written to a temporary name beside it, flushed to disk and renamed; destroying an unfinished writer removes it.
+// Writes one safetensors file as a stream: the table first, then each tensor's bytes in the table's order, so
+// that a file of any size needs no more memory than the piece at hand.  The file appears under its name only
+// when complete: it is written to a temporary name beside it, flushed to disk and renamed; destroying an
+// unfinished writer removes it.
 
 #include <sluice/checkpoint.h>
 
@@ -22,8 +23,8 @@ struct TensorSpec {
 
 class SafetensorsWriter {
  public:
-  // Tensors are laid out in the order given.  The header is padded with spaces so that data starts at a multiple of 64.
-  // Error(usage) for duplicate names, Error(io) when the folder cannot be written.
+  // Tensors are laid out in the order given.  The header is padded with spaces so that data starts at a
+  // multiple of 64. Error(usage) for duplicate names, Error(io) when the folder cannot be written.
   SafetensorsWriter(std::filesystem::path path, std::vector<TensorSpec> tensors,
                     const std::map<std::string, std::string>& metadata = {});
   ~SafetensorsWriter();

@@ -1,0 +1,82 @@
+#include "bytes/shard.h"
+
+#include "bytes/header.h"
+#include "bytes/impostor.h"
+
+#include <sluice/error.h>
+
+#include <fmt/format.h>
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include <algorithm>
+#include <array>
+
+namespace sluice::bytes {
+namespace {
+
+constexpr Bytes kLengthBytes = 8;
+
+std::uint64_t little_endian(std::span<const std::byte> bytes) {
+  std::uint64_t value = 0;
+  for (std::size_t i = bytes.size(); i-- > 0;) value = value << 8 | std::to_integer<std::uint64_t>(bytes[i]);
+  return value;
+}
+
+void refuse_what_is_no_safetensors(std::span<const std::byte> first, const std::string& file) {
+  if (auto impostor = recognize_impostor(first)) {
+    throw Error(ErrorKind::bad_input, fmt::format("{}: is {}, not a safetensors file", file, impostor->what),
+                std::string(impostor->remedy));
+  }
+  if (!first.empty() && first[0] == std::byte{'{'}) {
+    throw Error(ErrorKind::bad_input, fmt::format("{}: is a JSON text, not a safetensors file", file),
+                "give the weights; an index is named *.safetensors.index.json");
+  }
+}
+
+// Bytes before the data: 8 + N.
+Bytes header_size(std::span<const std::byte> first, Bytes file_size, const std::string& file) {
+  if (file_size < kLengthBytes) throw_truncated(file, file_size, kLengthBytes, "the header's length");
+  Bytes length = little_endian(first.first(kLengthBytes));
+  if (length > kMaxHeaderBytes) {
+    throw Error(ErrorKind::corrupt_file,
+                fmt::format("{}: header length {} exceeds the format's limit of {} bytes", file, length,
+                            kMaxHeaderBytes),
+                "this is no safetensors file, or it is damaged: fetch it again");
+  }
+  if (length > file_size - kLengthBytes)
+    throw_truncated(file, file_size, kLengthBytes + length, "its header alone");
+  return kLengthBytes + length;
+}
+
+std::string checksum(std::span<const char> bytes) {
+  XXH128_hash_t hash = XXH3_128bits(bytes.data(), bytes.size());
+  return fmt::format("{:016x}{:016x}", hash.high64, hash.low64);
+}
+
+}  // namespace
+
+OpenShard open_shard(const std::filesystem::path& path) {
+  std::string name = path.string();
+  OpenShard shard{File::open(path), {}, {}, {}};
+  shard.identity = shard.file.identity();
+  Bytes file_size = shard.identity.size;
+
+  std::array<std::byte, kImpostorBytes> buffer;
+  auto first = std::span(buffer).first(std::min<Bytes>(file_size, buffer.size()));
+  read_exact(shard.file, first, 0, "the first bytes");
+  refuse_what_is_no_safetensors(first, name);
+
+  Bytes before_data = header_size(first, file_size, name);
+  std::string header(before_data, '\0');
+  read_exact(shard.file, std::as_writable_bytes(std::span(header)), 0, "the header");
+  HeaderTable table = parse_header(std::string_view(header).substr(kLengthBytes), name);
+  check_layout(table.tensors, before_data, file_size, name);
+
+  shard.tensors = std::move(table.tensors);
+  for (TensorInfo& tensor : shard.tensors) tensor.offset += before_data;
+  shard.info = {path, file_size, before_data, checksum(header), std::move(table.metadata)};
+  return shard;
+}
+
+}  // namespace sluice::bytes
