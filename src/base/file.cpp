@@ -150,14 +150,14 @@ void read_exact(const File& file, std::span<std::byte> to, Bytes offset, std::st
   }
 }
 
-void write_all(const File& file, std::span<const std::byte> bytes) {
+void write_all(const File& file, std::span<const std::byte> bytes, const std::filesystem::path& name) {
   while (!bytes.empty()) {
     ssize_t put = syscalls().write(file.descriptor(), bytes.data(), std::min(bytes.size(), kMostPerCall));
     if (put < 0 && errno == EINTR) continue;
     if (put < 0) {
       int error_number = errno;
       throw Error(ErrorKind::io,
-                  fmt::format("{}: cannot write: {}", file.path().string(), system_reason(error_number)),
+                  fmt::format("{}: cannot write: {}", name.string(), system_reason(error_number)),
                   system_remedy(error_number));
     }
     bytes = bytes.subspan(static_cast<std::size_t>(put));

@@ -51,8 +51,9 @@ class File {
 // early, Error(io) where the system fails.  `what` stands in the message: "tensor 'x'", "the header".
 void read_exact(const File& file, std::span<std::byte> to, Bytes offset, std::string_view what);
 
-// Writes all of `bytes` at the file's position.  Error(io), with a hint of its own for a full disk.
-void write_all(const File& file, std::span<const std::byte> bytes);
+// Writes all of `bytes` at the file's position.  Error(io), with a hint of its own for a full disk.  `name`
+// stands in messages: what the user calls the file, not a temporary name.
+void write_all(const File& file, std::span<const std::byte> bytes, const std::filesystem::path& name);
 
 // The whole of a small text file.  Errors of File::open; Error(bad_input) above `limit`.
 std::string read_text(const std::filesystem::path& path, Bytes limit);

@@ -15,7 +15,8 @@ void check_target(const std::filesystem::path& target, Existing existing);
 
 class TemporaryFile {
  public:
-  // Creates "<folder>/.<name>.<random>.partial".  Error(io) names the path and the system's reason.
+  // Creates "<folder>/.<name>.<random>.partial", empty.  A target that is a symbolic link stays one: what it
+  // points to is replaced.  Error(io) names the path and the system's reason.
   explicit TemporaryFile(std::filesystem::path target);
   ~TemporaryFile();
   TemporaryFile(TemporaryFile&& other) noexcept;
@@ -24,12 +25,13 @@ class TemporaryFile {
   const std::filesystem::path& path() const { return temporary_; }  // write here
   const std::filesystem::path& target() const { return target_; }
 
-  // fsync of the file and its folder, rename onto the target.
+  // fsync of the file, rename onto the target, fsync of the folder.  Error(io).
   void commit();
 
  private:
   std::filesystem::path target_;
-  std::filesystem::path temporary_;  // empty: nothing to remove any more
+  std::filesystem::path destination_;  // the target, or what it points to
+  std::filesystem::path temporary_;    // empty: nothing to remove any more
 };
 
 }  // namespace sluice

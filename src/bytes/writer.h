@@ -24,21 +24,31 @@ struct TensorSpec {
 class SafetensorsWriter {
  public:
   // Tensors are laid out in the order given.  The header is padded with spaces so that data starts at a
-  // multiple of 64. Error(usage) for duplicate names, Error(io) when the folder cannot be written.
+  // multiple of 64. Error(usage) for duplicate or impossible names and for shapes without a size, Error(io)
+  // when the folder cannot be written.  An existing file is replaced at finish(): check_target() asks first.
   SafetensorsWriter(std::filesystem::path path, std::vector<TensorSpec> tensors,
                     const std::map<std::string, std::string>& metadata = {});
   ~SafetensorsWriter();
   SafetensorsWriter(SafetensorsWriter&&) noexcept;
 
-  // Appends the next bytes; pieces may end anywhere.  Error(io) names the path when the disk is full.
+  // Appends the next bytes; pieces may end anywhere.  Error(io) names the path when the disk is full,
+  // Error(internal) when there are more bytes than the table has.
   void append(std::span<const std::byte> bytes);
 
-  // Every byte of the table must have been appended.  fsync, rename.
+  // Every byte of the table must have been appended: Error(internal) otherwise.  fsync, rename.
   void finish();
 
  private:
   struct State;
   std::unique_ptr<State> state_;
 };
+
+// A whole small file at once.
+struct TensorData {
+  TensorSpec spec;
+  std::span<const std::byte> bytes;  // exactly what dtype and shape need
+};
+void write_safetensors(const std::filesystem::path& path, std::span<const TensorData> tensors,
+                       const std::map<std::string, std::string>& metadata = {});
 
 }  // namespace sluice::bytes
