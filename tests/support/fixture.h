@@ -1,0 +1,70 @@
+#pragma once
+// A parity case of tests/fixtures: what to build (config), how to call it (params, inputs), what must come
+// out (outputs with their tolerances).  Reads one folder; holds all tensors in memory.
+
+#include "weights/parameters.h"
+
+#include <ATen/core/Tensor.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include <filesystem>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace sluice::test {
+
+using TensorMap = std::map<std::string, at::Tensor, std::less<>>;
+
+// Every tensor of a safetensors file, folder or index.
+TensorMap read_tensors(const std::filesystem::path& path);
+
+class Fixture {
+ public:
+  // "video_vae/decode_f1", a folder under tests/fixtures.
+  explicit Fixture(std::string_view name);
+
+  const nlohmann::json& manifest() const { return manifest_; }
+  const nlohmann::json& config() const { return manifest_.at("config"); }
+  const nlohmann::json& params() const { return manifest_.at("params"); }
+
+  bool has_input(std::string_view name) const { return inputs_.contains(name); }
+  const at::Tensor& input(std::string_view name) const;  // std::out_of_range if there is none
+  const at::Tensor& output(std::string_view name) const;
+  std::vector<std::string> output_names() const;
+
+  // Of the case's only module; of module `module` where weights is an object.
+  std::filesystem::path weights_path(std::string_view module = {}) const;
+
+  // |got - want| <= atol + rtol · |want| for every element, in f64; shapes equal, NaN never passes.  The
+  // tolerances are the manifest's.
+  testing::AssertionResult matches(std::string_view output, const at::Tensor& got) const;
+
+ private:
+  std::filesystem::path folder_;
+  nlohmann::json manifest_;
+  TensorMap inputs_;
+  TensorMap outputs_;
+};
+
+struct Tolerance {
+  double atol = 0;
+  double rtol = 0;
+};
+
+// The rule above, for any two tensors.
+testing::AssertionResult all_close(const at::Tensor& got, const at::Tensor& want, Tolerance tolerance);
+
+// max |got - want| / max |want|.  Shapes must be equal.
+double error_of_max(const at::Tensor& got, const at::Tensor& want);
+
+// Fills the slots of the groups from `tensors`: names and shapes must fit.  The slots share the tensors'
+// memory.
+void fill(const std::vector<const weights::ParameterGroup*>& groups, const TensorMap& tensors);
+
+// The tensors of floating point in another dtype.
+TensorMap converted(const TensorMap& tensors, at::ScalarType dtype);
+
+}  // namespace sluice::test
