@@ -68,7 +68,7 @@ Dictionary::~Dictionary() {
 }
 
 void Dictionary::set(const std::string& key, const std::string& value) {
-  if (av_dict_set(&entries_, key.c_str(), value.c_str(), AV_DICT_MATCH_CASE) < 0) throw std::bad_alloc();
+  if (av_dict_set(&entries_, key.c_str(), value.c_str(), 0) < 0) throw std::bad_alloc();
 }
 
 AVDictionary* Dictionary::release() {

@@ -28,7 +28,7 @@ CodecPtr new_codec(const AVCodec* codec);
 FramePtr new_frame();
 PacketPtr new_packet();
 
-// Key-value pairs handed to libav; keys that differ in case only are different keys.
+// Key-value pairs handed to libav.
 class Dictionary {
  public:
   Dictionary() = default;

@@ -26,7 +26,7 @@ struct Mp4Options {
   Rational rate;
   std::int64_t frames = 0;                           // exactly as many will come
   std::optional<StereoWave> sound;                   // looked at by the constructor only; none: one stream
-  std::map<std::string, std::string> metadata = {};  // any keys; values are UTF-8 of any length
+  std::map<std::string, std::string> metadata = {};  // keys differ in more than case; UTF-8
   int crf = 19;
   std::string preset = "veryfast";
   int threads = 4;  // of x264; the bytes depend on it, so it is no matter of the machine

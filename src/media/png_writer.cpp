@@ -40,7 +40,7 @@ std::vector<fs::path> frame_files(const fs::path& folder) {
 }
 
 void write_whole(TemporaryFile& file, std::span<const std::byte> bytes) {
-  write_all(File::open_for_writing(file.path()), bytes);
+  write_all(File::open_for_writing(file.path()), bytes, file.target());
 }
 
 }  // namespace

@@ -75,7 +75,7 @@ void write_wav(const std::filesystem::path& target, const StereoWave& wave) {
     row.u16(static_cast<std::uint16_t>(to_pcm16(wave.right[i])));
   }
   TemporaryFile file(target);
-  write_all(File::open_for_writing(file.path()), row.bytes());
+  write_all(File::open_for_writing(file.path()), row.bytes(), file.target());
   file.commit();
 }
 
