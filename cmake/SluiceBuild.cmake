@@ -2,7 +2,6 @@
 set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
 set(CMAKE_CXX_EXTENSIONS OFF)
-set(CMAKE_POSITION_INDEPENDENT_CODE ON)
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
 set(CMAKE_LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib)
@@ -19,6 +18,8 @@ add_library(sluice_options INTERFACE)
 # Options travel in structs filled by designated initializers, so fields left at their default are the rule.
 target_compile_options(sluice_options INTERFACE
   -Wall -Wextra -Wnon-virtual-dtor -Woverloaded-virtual -Wno-missing-field-initializers)
+# Libraries and programs alike: one precompiled header serves both only when they are compiled the same way.
+target_compile_options(sluice_options INTERFACE -fPIC)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   target_compile_options(sluice_options INTERFACE -fpch-preprocess)
 endif()
