@@ -21,6 +21,20 @@ const nlohmann::json& ConfigReader::at(std::string_view key) const {
   return *found;
 }
 
+std::int64_t ConfigReader::count(std::string_view key, std::optional<std::int64_t> fallback) const {
+  if (!has(key)) {
+    if (!fallback) throw missing(key);
+    return *fallback;
+  }
+  const nlohmann::json& value = at(key);
+  if (!value.is_number_integer() || value.get<std::int64_t>() < 1) {
+    throw Error(ErrorKind::bad_input,
+                fmt::format("{}: '{}' is {}, not a positive integer", where_, key, value.dump()),
+                "use the published config");
+  }
+  return value.get<std::int64_t>();
+}
+
 Error ConfigReader::missing(std::string_view key) const {
   return Error(ErrorKind::bad_input, fmt::format("{}: the config has no '{}'", where_, key),
                "the file is of another model or incomplete: use the published config");

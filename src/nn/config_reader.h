@@ -7,6 +7,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -31,6 +33,9 @@ class ConfigReader {
   T value_or(std::string_view key, T fallback) const {
     return has(key) ? convert<T>(key) : std::move(fallback);
   }
+
+  // A positive integer, as sizes are; a number with a fraction is not cut off.
+  std::int64_t count(std::string_view key, std::optional<std::int64_t> fallback = std::nullopt) const;
 
   // The key is absent, null or equal to `expected`; anything else is not implemented.
   template <typename T>
