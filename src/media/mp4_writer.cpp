@@ -74,7 +74,6 @@ class Mp4Writer::File {
     EncodedSound sound;
     if (options.sound) {
       const StereoWave& wave = *options.sound;
-      check_wave(wave);
       sound = encode_sound(wave,
                            fit_sound(wave.samples(), wave.sample_rate, options.frames, options.rate).samples);
     }

@@ -78,11 +78,9 @@ std::string frame_file_name(std::int64_t index) {
 void check_frame_folder(const fs::path& folder, Existing existing) {
   std::error_code ignored;
   if (!fs::exists(folder, ignored)) {
-    fs::path parent = fs::absolute(folder).lexically_normal().parent_path();
-    if (!folder.has_filename()) parent = parent.parent_path();  // "frames/"
-    if (fs::is_directory(parent, ignored)) return;
-    throw Error(ErrorKind::usage, fmt::format("{}: its folder does not exist", folder.string()),
-                "make the folder first");
+    // A folder is made where a file could be; "frames/" means the same as "frames".
+    check_target(folder.has_filename() ? folder : folder.parent_path(), existing);
+    return;
   }
   if (!fs::is_directory(folder, ignored)) {
     throw Error(ErrorKind::usage, fmt::format("{}: is no folder", folder.string()),
@@ -90,9 +88,10 @@ void check_frame_folder(const fs::path& folder, Existing existing) {
   }
   std::size_t frames = frame_files(folder).size();
   if (frames > 0 && existing == Existing::refuse) {
-    throw Error(ErrorKind::usage, fmt::format("{}: holds {} frames already", folder.string(), frames),
+    throw Error(ErrorKind::usage, fmt::format("{}: holds frames already ({})", folder.string(), frames),
                 "give --overwrite, or another folder");
   }
+  check_target(folder / frame_file_name(0), Existing::overwrite);
 }
 
 PngFolderWriter::PngFolderWriter(fs::path folder, Existing existing) : folder_(std::move(folder)) {

@@ -60,7 +60,7 @@ TEST(PngFolder, refuses_a_folder_that_holds_frames) {
   Error error = error_of([&] { PngFolderWriter(folder / "frames", Existing::refuse); });
 
   EXPECT_EQ(error.kind(), ErrorKind::usage);
-  EXPECT_THAT(error.what(), HasSubstr("frames: holds 2 frames already"));
+  EXPECT_THAT(error.what(), HasSubstr("frames: holds frames already (2)"));
   EXPECT_THAT(error.hint(), HasSubstr("--overwrite"));
 }
 
