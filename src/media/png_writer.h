@@ -20,8 +20,8 @@ void write_png(const std::filesystem::path& target, const RgbFrame& frame);
 // "frame_00042.png"
 std::string frame_file_name(std::int64_t index);
 
-// Error(usage) when `folder` cannot become a folder of frames: it is a file, its parent is missing, or it
-// holds frames already and they may not be overwritten.
+// Error(usage / io) at once, before any work, when `folder` cannot become a folder of frames: it is a file,
+// it or its parent is missing or read-only, or it holds frames already and they may not be overwritten.
 void check_frame_folder(const std::filesystem::path& folder, Existing existing);
 
 // Frames 0, 1, 2, … of one clip.  They get their names together in finish(), and what a longer clip left

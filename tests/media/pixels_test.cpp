@@ -29,8 +29,8 @@ TEST(Pixels, map_minus_one_to_0_and_one_to_255_and_clamp_beyond) {
 }
 
 TEST(Pixels, round_exact_halves_to_even) {
-  // 255 (0.5 x + 0.5) is exactly k + 0.5 in f32 for x = 0 (127.5) and x = ±0.6 (76.5 → 204.0…): only 0 is
-  // safe to state; the others are searched for.
+  // Not every code k has an f32 x with 255 (0.5 x + 0.5) = k + 0.5 exactly: those that have one are searched
+  // for.
   EXPECT_THAT(grey_codes({0.0f}), ElementsAre(128));
   int halves = 0;
   for (int code = 0; code < 255; ++code) {
