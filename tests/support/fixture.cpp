@@ -103,16 +103,24 @@ double error_of_max(const at::Tensor& got, const at::Tensor& want) {
   return ((got.to(at::kDouble) - w).abs().max() / w.abs().max()).item<double>();
 }
 
-void fill(const std::vector<const weights::ParameterGroup*>& groups, const TensorMap& tensors) {
-  for (const weights::ParameterGroup* group : groups) {
-    for (const weights::Parameter& parameter : group->parameters) {
-      const at::Tensor& tensor = at_name(tensors, parameter.name);
-      if (tensor.sizes() != at::IntArrayRef(parameter.shape))
-        throw std::invalid_argument(fmt::format("{} is {}, not {}", parameter.name, shape_text(tensor),
-                                                format_shape(parameter.shape)));
-      *parameter.slot = tensor;
-    }
+weights::WeightLease TensorSource::acquire(const weights::ParameterGroup& group) {
+  for (const weights::Parameter& parameter : group.parameters) {
+    const at::Tensor& tensor = at_name(tensors_, parameter.name);
+    if (tensor.sizes() != at::IntArrayRef(parameter.shape))
+      throw std::invalid_argument(
+          fmt::format("{} is {}, not {}", parameter.name, shape_text(tensor), format_shape(parameter.shape)));
+    *parameter.slot = tensor;
   }
+  return weights::WeightLease(group);
+}
+
+std::unique_ptr<weights::WeightSource> open_weights(const std::filesystem::path& path,
+                                                    const std::vector<const weights::ParameterGroup*>& groups,
+                                                    const std::vector<weights::IgnoreRule>& ignore) {
+  Checkpoint checkpoint = Checkpoint::open(path);
+  weights::ComponentTable table = weights::whole_checkpoint("component", checkpoint);
+  weights::account(table, groups, ignore);
+  return weights::make_weight_source(table, bytes::make_backend(bytes::BackendKind::mmap, checkpoint));
 }
 
 TensorMap converted(const TensorMap& tensors, at::ScalarType dtype) {

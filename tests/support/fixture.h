@@ -2,7 +2,7 @@
 // A parity case of tests/fixtures: what to build (config), how to call it (params, inputs), what must come
 // out (outputs with their tolerances).  Reads one folder; holds all tensors in memory.
 
-#include "weights/parameters.h"
+#include "weights/weight_source.h"
 
 #include <ATen/core/Tensor.h>
 #include <gtest/gtest.h>
@@ -10,6 +10,7 @@
 
 #include <filesystem>
 #include <map>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -60,9 +61,25 @@ testing::AssertionResult all_close(const at::Tensor& got, const at::Tensor& want
 // max |got - want| / max |want|.  Shapes must be equal.
 double error_of_max(const at::Tensor& got, const at::Tensor& want);
 
-// Fills the slots of the groups from `tensors`: names and shapes must fit.  The slots share the tensors'
-// memory.
-void fill(const std::vector<const weights::ParameterGroup*>& groups, const TensorMap& tensors);
+// Weights from a map in memory: what a test computed or changed.  A lease fills the slots with the map's own
+// tensors; std::out_of_range for a name that is missing, std::invalid_argument for another shape.
+class TensorSource final : public weights::WeightSource {
+ public:
+  explicit TensorSource(TensorMap tensors) : tensors_(std::move(tensors)) {}
+
+  weights::WeightLease acquire(const weights::ParameterGroup& group) override;
+  void check() const override {}
+  Bytes bytes_read() const override { return 0; }
+
+ private:
+  TensorMap tensors_;
+};
+
+// Weights as the program reads them: names and shapes accounted for (what `ignore` does not cover must be
+// used), then through a mapping.
+std::unique_ptr<weights::WeightSource> open_weights(const std::filesystem::path& path,
+                                                    const std::vector<const weights::ParameterGroup*>& groups,
+                                                    const std::vector<weights::IgnoreRule>& ignore = {});
 
 // The tensors of floating point in another dtype.
 TensorMap converted(const TensorMap& tensors, at::ScalarType dtype);

@@ -1,0 +1,77 @@
+#include "nn/conv.h"
+
+#include "kernels/scratch.h"
+
+#include <ATen/ATen.h>
+
+namespace sluice::nn {
+namespace {
+
+std::vector<std::int64_t> weight_shape(std::int64_t first, std::int64_t second,
+                                       const std::vector<std::int64_t>& kernel) {
+  std::vector<std::int64_t> shape = {first, second};
+  shape.insert(shape.end(), kernel.begin(), kernel.end());
+  return shape;
+}
+
+bool channels_last(const at::Tensor& x) {
+  at::MemoryFormat format = x.suggest_memory_format();
+  return format == at::MemoryFormat::ChannelsLast || format == at::MemoryFormat::ChannelsLast3d;
+}
+
+// The weight in x's dtype.  A widened copy has the channel order that the convolution of x wants, so that it
+// is not copied a second time.
+at::Tensor operand(const at::Tensor& weight, const at::Tensor& x) {
+  if (weight.scalar_type() == x.scalar_type()) return weight;
+  at::Tensor order = channels_last(x) ? weight.movedim(1, -1) : weight;
+  at::Tensor wide = kernels::scratch(order.sizes(), x.scalar_type());
+  wide.copy_(order);
+  return channels_last(x) ? wide.movedim(-1, 1) : wide;
+}
+
+at::Tensor run(const Conv& layer, const at::Tensor& x, const ConvGeometry& geometry, bool transposed) {
+  at::Tensor bias = layer.bias.defined() ? layer.bias.to(x.scalar_type()) : layer.bias;
+  return at::convolution(x, operand(layer.weight, x), bias, geometry.stride, geometry.padding,
+                         geometry.dilation, transposed, /*output_padding=*/{0}, /*groups=*/1);
+}
+
+}  // namespace
+
+void declare(const weights::ParameterScope& scope, Conv& layer, const ConvShape& shape) {
+  scope.add("weight", layer.weight, weight_shape(shape.out, shape.in, shape.kernel));
+  if (shape.bias == Bias::yes) scope.add("bias", layer.bias, {shape.out});
+}
+
+void declare_transposed(const weights::ParameterScope& scope, Conv& layer, const ConvShape& shape) {
+  scope.add("weight", layer.weight, weight_shape(shape.in, shape.out, shape.kernel));
+  if (shape.bias == Bias::yes) scope.add("bias", layer.bias, {shape.out});
+}
+
+at::Tensor conv(const Conv& layer, const at::Tensor& x, const ConvGeometry& geometry) {
+  return run(layer, x, geometry, /*transposed=*/false);
+}
+
+at::Tensor conv_transposed(const Conv& layer, const at::Tensor& x, const ConvGeometry& geometry) {
+  return run(layer, x, geometry, /*transposed=*/true);
+}
+
+void pixel_norm_silu_into(at::Tensor out, const at::Tensor& x, double eps) {
+  at::Tensor wide = x.to(at::kFloat);
+  at::Tensor rms = at::linalg_vector_norm(wide, 2, {1}, /*keepdim=*/true);
+  rms = rms.square_().div_(x.size(1)).add_(eps).sqrt_();
+  if (out.scalar_type() == at::kFloat) {
+    at::div_out(out, wide, rms);
+    at::silu_(out);
+  } else {
+    at::Tensor normed = at::div(wide, rms);
+    out.copy_(at::silu_(normed));
+  }
+}
+
+at::Tensor pixel_norm_silu(const at::Tensor& x, double eps) {
+  at::Tensor out = at::empty_like(x);
+  pixel_norm_silu_into(out, x, eps);
+  return out;
+}
+
+}  // namespace sluice::nn
