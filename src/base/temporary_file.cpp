@@ -92,7 +92,8 @@ void check_target(const fs::path& target, Existing existing) {
     throw Error(ErrorKind::usage, fmt::format("{}: its folder {} does not exist", shown, folder.string()),
                 "create the folder first");
   }
-  if (::access(folder.c_str(), W_OK | X_OK) != 0) throw cannot("create files in its folder", target, errno);
+  // Permissions, read-only mounts and quotas answer to a try alone.
+  TemporaryFile probe(target);
 }
 
 TemporaryFile::TemporaryFile(fs::path target) : target_(std::move(target)), destination_(resolve(target_)) {

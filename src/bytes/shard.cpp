@@ -28,7 +28,9 @@ void refuse_what_is_no_safetensors(std::span<const std::byte> first, const std::
     throw Error(ErrorKind::bad_input, fmt::format("{}: is {}, not a safetensors file", file, impostor->what),
                 std::string(impostor->remedy));
   }
-  if (!first.empty() && first[0] == std::byte{'{'}) {
+  // A brace is also the first byte of many lengths; a text has no zeros behind it.
+  bool text = first.size() < kLengthBytes || little_endian(first.first(kLengthBytes)) > kMaxHeaderBytes;
+  if (text && first[0] == std::byte{'{'}) {
     throw Error(ErrorKind::bad_input, fmt::format("{}: is a JSON text, not a safetensors file", file),
                 "give the weights; an index is named *.safetensors.index.json");
   }
