@@ -70,17 +70,21 @@ at::Tensor fronted_by_registers(const Connector& connector, weights::WeightSourc
   return x;
 }
 
-// The same with every token in its place and zeros at padding, which nobody attends to.
+// The same with every token in its place.
 at::Tensor padded_in_place(const Connector& connector, const ConnectorInput& input) {
   const std::int64_t batch = input.mask.size(0), tokens = input.mask.size(1);
-  at::Tensor x =
-      at::zeros({batch, tokens, connector.config.width()}, at::TensorOptions().dtype(input.compute_dtype));
+  at::Tensor x = input.padding.to(input.compute_dtype).repeat({batch, tokens, 1});
   for (std::int64_t row = 0; row < batch; ++row) {
     at::Tensor places = at::nonzero(input.mask[row]).squeeze(1);
-    const at::Tensor& features = input.rows[static_cast<std::size_t>(row)];
-    x[row].index_copy_(0, places, features.to(input.compute_dtype));
+    x[row].index_copy_(0, places, input.rows[static_cast<std::size_t>(row)].to(input.compute_dtype));
   }
   return x;
+}
+
+// [batch, 1, 1, tokens], added to the scores: nothing at real tokens, the lowest number at padding.
+at::Tensor padding_bias(const at::Tensor& mask) {
+  at::Tensor bias = (mask == 0).to(at::kFloat) * std::numeric_limits<float>::lowest();
+  return bias.unsqueeze(1).unsqueeze(1);
 }
 
 void check_input(const Connector& connector, const ConnectorInput& input) {
@@ -116,18 +120,15 @@ std::vector<const weights::ParameterGroup*> Connector::groups() const {
   return all;
 }
 
-ConnectorOutput connect(const Connector& connector, weights::WeightSource& source,
-                        const ConnectorInput& input) {
+at::Tensor connect(const Connector& connector, weights::WeightSource& source, const ConnectorInput& input) {
   at::NoGradGuard no_grad;
   check_input(connector, input);
-  const bool registers = connector.config.num_learnable_registers > 0;
-  at::Tensor x =
-      registers ? fronted_by_registers(connector, source, input) : padded_in_place(connector, input);
-  at::Tensor real = registers ? at::ones_like(input.mask, at::kLong) : (input.mask != 0).to(at::kLong);
-  at::Tensor bias;  // [batch, 1, 1, tokens]; undefined: everything is seen
-  if (!registers) {
-    bias = (real - 1).to(at::kFloat) * std::numeric_limits<float>::max();
-    bias = bias.unsqueeze(1).unsqueeze(1);
+  at::Tensor x, bias;  // bias undefined: everything is seen
+  if (connector.config.num_learnable_registers > 0) {
+    x = fronted_by_registers(connector, source, input);
+  } else {
+    x = padded_in_place(connector, input);
+    bias = padding_bias(input.mask);
   }
 
   const nn::RopeTable rope = positions_table(connector.config, x.size(1));
@@ -135,9 +136,7 @@ ConnectorOutput connect(const Connector& connector, weights::WeightSource& sourc
     auto lease = source.acquire(connector.block_groups[i]);
     x = connector_block(connector.blocks[i], x, rope, bias);
   }
-  x = nn::rms_norm(x, kEps);
-  if (!registers) x = x * real.unsqueeze(-1);
-  return {x, real};
+  return nn::rms_norm(x, kEps);
 }
 
 }  // namespace sluice::ltx2

@@ -39,19 +39,15 @@ struct Connector {
 
 struct ConnectorInput {
   std::span<const at::Tensor> rows;  // each prompt's features [real tokens, width]
+  at::Tensor padding;                // [width], a padded position's features; not needed with registers
   at::Tensor mask;  // [batch, tokens], 0 = padding: how long the rows are and where tokens lie
   at::ScalarType compute_dtype = at::ScalarType::Float;
 };
 
-struct ConnectorOutput {
-  at::Tensor text;  // [batch, tokens, width]
-  at::Tensor mask;  // [batch, tokens] i64: all ones with registers, otherwise the input's
-};
-
-// With registers the real tokens move to the front in their order and position p behind them gets register
-// p mod registers: Error(bad_input) unless the number of tokens is a multiple of the registers.  Without,
-// tokens stay in their places, padding is never attended to, and its rows of the result are zero.
-ConnectorOutput connect(const Connector& connector, weights::WeightSource& source,
-                        const ConnectorInput& input);
+// [batch, tokens, width].  With registers the real tokens move to the front in their order and position p
+// behind them gets register p mod registers: Error(bad_input) unless the number of tokens is a multiple of
+// the registers.  Without, tokens stay in their places and padding is never attended to, but has rows of its
+// own.
+at::Tensor connect(const Connector& connector, weights::WeightSource& source, const ConnectorInput& input);
 
 }  // namespace sluice::ltx2

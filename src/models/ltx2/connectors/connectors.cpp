@@ -17,11 +17,15 @@ TextContext connect_masked(const Connectors& connectors, weights::WeightSource& 
     video_rows.push_back(features.video);
     audio_rows.push_back(features.audio);
   }
-  ConnectorOutput video =
-      connect(connectors.video, source, {.rows = video_rows, .mask = mask, .compute_dtype = compute_dtype});
-  ConnectorOutput audio =
-      connect(connectors.audio, source, {.rows = audio_rows, .mask = mask, .compute_dtype = compute_dtype});
-  return {video.text, audio.text, video.mask};
+  if (prompts.empty()) throw Error(ErrorKind::internal, "the connectors were given no prompt");
+  const TextFeatures& any = prompts.front();
+  at::Tensor video = connect(
+      connectors.video, source,
+      {.rows = video_rows, .padding = any.video_padding, .mask = mask, .compute_dtype = compute_dtype});
+  at::Tensor audio = connect(
+      connectors.audio, source,
+      {.rows = audio_rows, .padding = any.audio_padding, .mask = mask, .compute_dtype = compute_dtype});
+  return {video, audio, at::ones(mask.sizes(), at::TensorOptions().dtype(at::kLong))};
 }
 
 at::Tensor left_padded_mask(std::span<const TextFeatures> prompts, std::int64_t tokens) {

@@ -27,7 +27,9 @@ struct Connectors {
 struct TextContext {
   at::Tensor video_text;  // [batch, tokens, width of the video connector]
   at::Tensor audio_text;  // [batch, tokens, width of the audio connector]
-  at::Tensor mask;        // [batch, tokens] i64: all ones with registers
+  // [batch, tokens] i64, all ones: registers have taken padding's place.  Ones without registers too, as in
+  // the reference, whose test `additive mask < 1e-6` holds at padding as well.
+  at::Tensor mask;
 };
 
 // A row a prompt, each padded on the left to `tokens` positions.  The result depends on `tokens`, since the

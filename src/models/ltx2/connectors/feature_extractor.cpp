@@ -46,12 +46,15 @@ void accumulate(at::Tensor& sum, const at::Tensor& x, const nn::Linear& projecti
   sum = sum.defined() ? sum.add_(share) : share;
 }
 
+at::Tensor padding_of(const nn::Linear& projection, at::ScalarType dtype) {
+  if (projection.bias.defined()) return projection.bias.to(dtype, /*non_blocking=*/false, /*copy=*/true);
+  return at::zeros({projection.weight.size(0)}, at::TensorOptions().dtype(dtype));
+}
+
 // The reference scales the projection's input by sqrt(width / channels); scaling the product spares a second
 // copy of the input.
 at::Tensor finished(at::Tensor& sum, const nn::Linear& projection, double scale, at::ScalarType dtype) {
-  sum.mul_(scale);
-  if (projection.bias.defined()) sum.add_(projection.bias.to(at::kFloat));
-  return sum.to(dtype);
+  return sum.mul_(scale).add_(padding_of(projection, at::kFloat)).to(dtype);
 }
 
 // [batch, tokens, channels, states] from either form.
@@ -138,9 +141,15 @@ void FeatureAccumulator::project_block() {
     if (!config.per_modality_projections) return 1.0;
     return std::sqrt(static_cast<double>(connector.width()) / static_cast<double>(config.caption_channels));
   };
-  video_ = finished(video_, projections_.video, scale(config.video), dtype_);
-  audio_ = config.per_modality_projections ? finished(audio_, projections_.audio, scale(config.audio), dtype_)
-                                           : video_;
+  features_.video = finished(video_, projections_.video, scale(config.video), dtype_);
+  features_.video_padding = padding_of(projections_.video, dtype_);
+  if (!config.per_modality_projections) {
+    features_.audio = features_.video;
+    features_.audio_padding = features_.video_padding;
+    return;
+  }
+  features_.audio = finished(audio_, projections_.audio, scale(config.audio), dtype_);
+  features_.audio_padding = padding_of(projections_.audio, dtype_);
 }
 
 TextFeatures FeatureAccumulator::finish() {
@@ -149,7 +158,7 @@ TextFeatures FeatureAccumulator::finish() {
     throw Error(ErrorKind::internal,
                 fmt::format("only {} of {} text encoder states were added", next_state_, states));
   }
-  return {std::move(video_), std::move(audio_)};
+  return std::move(features_);
 }
 
 std::vector<TextFeatures> extract_features(const TextProjections& projections, weights::WeightSource& source,

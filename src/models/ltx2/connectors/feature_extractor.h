@@ -30,6 +30,8 @@ struct TextProjections {
 struct TextFeatures {
   at::Tensor video;  // [tokens, width of the video connector]
   at::Tensor audio;  // [tokens, width of the audio connector]
+  // What the projections make of padding, [width]: their bias.
+  at::Tensor video_padding, audio_padding;
 };
 
 struct FeatureLimits {
@@ -61,7 +63,8 @@ class FeatureAccumulator {
   std::int64_t block_begin_ = 0;  // first state of the block
   std::int64_t next_state_ = 0;
   at::Tensor block_;          // [tokens, caption_channels, states of the block]
-  at::Tensor video_, audio_;  // f32 sums so far; after the last block the features
+  at::Tensor video_, audio_;  // f32 sums so far
+  TextFeatures features_;     // once the last block is projected
 };
 
 // Features of each row of a batch of ready states: [batch, tokens, channels, states] or, flattened as the

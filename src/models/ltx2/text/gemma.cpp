@@ -110,7 +110,7 @@ at::Tensor decoder_layer(const GemmaConfig& config, const GemmaLayer& layer, con
 
 // Rows gathered from the table in its own dtype, so that a mapped table is read at these rows only.
 at::Tensor embed(const GemmaEncoder& encoder, const GemmaInput& input) {
-  at::Tensor ids = at::tensor(at::ArrayRef<std::int64_t>(input.ids.data(), input.ids.size()), at::kLong);
+  at::Tensor ids = at::tensor(at::ArrayRef<TokenId>(input.ids.data(), input.ids.size()), at::kInt);
   at::Tensor rows = encoder.embed_tokens.index_select(0, ids).to(input.compute_dtype);
   // transformers rounds the scale to the model's dtype: for 3840 channels 62.0 in bf16, 61.9677 in f32.
   const double root = std::sqrt(static_cast<double>(encoder.config.hidden_size));
@@ -121,7 +121,7 @@ at::Tensor embed(const GemmaEncoder& encoder, const GemmaInput& input) {
 
 void check_input(const GemmaConfig& config, const GemmaInput& input) {
   if (input.ids.empty()) throw Error(ErrorKind::internal, "the text encoder was given no tokens");
-  for (std::int64_t id : input.ids) {
+  for (TokenId id : input.ids) {
     if (id >= 0 && id < config.vocab_size) continue;
     throw Error(
         ErrorKind::mismatch,

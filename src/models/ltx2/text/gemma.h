@@ -4,6 +4,7 @@
 // embeddings, the rows that are looked up need be in memory.
 
 #include "models/ltx2/text/gemma_config.h"
+#include "models/ltx2/text/vocabulary.h"
 #include "nn/layers.h"
 #include "weights/weight_source.h"
 
@@ -50,7 +51,7 @@ struct GemmaEncoder {
 };
 
 struct GemmaInput {
-  std::span<const std::int64_t> ids;  // the real tokens, without padding
+  std::span<const TokenId> ids;  // the real tokens, without padding
   // Place of the first one in the padded row: padding tokens on the left count as positions but are never
   // seen, so leaving their columns out is exact.
   std::int64_t position_offset = 0;

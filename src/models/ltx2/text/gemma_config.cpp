@@ -172,12 +172,4 @@ GemmaConfig GemmaConfig::parse(const json& config, const std::string& file) {
   return result;
 }
 
-void require_vocabulary(const GemmaConfig& config, std::int64_t tokenizer_ids) {
-  if (tokenizer_ids <= config.vocab_size) return;
-  throw Error(ErrorKind::mismatch,
-              fmt::format("the tokenizer makes ids up to {}, the text encoder's vocabulary has {}",
-                          tokenizer_ids - 1, config.vocab_size),
-              "use the tokenizer that came with the text encoder");
-}
-
 }  // namespace sluice::ltx2

@@ -17,6 +17,8 @@ enum class GemmaLayerKind { full, sliding };
 struct GemmaRope {
   double theta = 10000.0;
   double factor = 1.0;  // the frequencies are divided by it ("linear" scaling)
+
+  bool operator==(const GemmaRope&) const = default;
 };
 
 struct GemmaConfig {
@@ -37,9 +39,8 @@ struct GemmaConfig {
   // file: for messages.  Error(bad_input) naming file and key for another model, and for any option of the
   // format that changes the result and is not computed here.
   static GemmaConfig parse(const nlohmann::json& config, const std::string& file);
-};
 
-// Error(mismatch) if a tokenizer that makes ids below `tokenizer_ids` belongs to a larger vocabulary.
-void require_vocabulary(const GemmaConfig& config, std::int64_t tokenizer_ids);
+  bool operator==(const GemmaConfig&) const = default;
+};
 
 }  // namespace sluice::ltx2
