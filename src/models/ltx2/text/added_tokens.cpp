@@ -130,7 +130,8 @@ std::vector<Piece> AddedTokenFinder::split(std::string_view text) const {
     if (token.lstrip) start = std::max(done, without_space_at_end(text.substr(0, start)));
     if (token.rstrip) end += space_at_start(text.substr(end));
     if (done < start) pieces.push_back({text.substr(done, start - done), std::nullopt});
-    pieces.push_back({text.substr(start, end - start), token.id});
+    // White space that an earlier token has swallowed leaves nothing of a token that is white space itself.
+    if (start < end) pieces.push_back({text.substr(start, end - start), token.id});
     done = end;
   }
   if (done < text.size()) pieces.push_back({text.substr(done), std::nullopt});

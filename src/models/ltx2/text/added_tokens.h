@@ -43,7 +43,7 @@ class AddedTokenFinder {
   // `texts`: what to look for, for each token; no text may be empty or stand twice (Error bad_input).
   AddedTokenFinder(std::vector<AddedToken> tokens, std::span<const std::string> texts);
 
-  // Cuts `text` into pieces, none of them empty, that together are the text.
+  // Cuts `text` into pieces, none of them empty.
   std::vector<Piece> split(std::string_view text) const;
 
  private:

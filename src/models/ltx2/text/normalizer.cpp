@@ -3,7 +3,7 @@
 namespace sluice::ltx2 {
 namespace {
 
-std::string apply(const Replace& step, std::string_view text) {
+std::string rewrite(const Replace& step, std::string_view text) {
   std::string result;
   result.reserve(text.size());
   std::size_t done = 0;
@@ -14,7 +14,7 @@ std::string apply(const Replace& step, std::string_view text) {
   return result.append(text.substr(done));
 }
 
-std::string apply(const Prepend& step, std::string_view text) {
+std::string rewrite(const Prepend& step, std::string_view text) {
   return text.empty() ? std::string() : step.text + std::string(text);
 }
 
@@ -22,7 +22,7 @@ std::string apply(const Prepend& step, std::string_view text) {
 
 std::string normalize(const Normalizer& normalizer, std::string text) {
   for (const auto& any : normalizer)
-    text = std::visit([&](const auto& step) { return apply(step, text); }, any);
+    text = std::visit([&](const auto& step) { return rewrite(step, text); }, any);
   return text;
 }
 
