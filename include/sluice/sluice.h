@@ -1,0 +1,132 @@
+#pragma once
+// The library's front: a Request becomes a video with sound.  The command line uses nothing else.
+//
+//   sluice::Request request{.model = "ltx-2.3-22b-distilled.safetensors", .text_encoder = "gemma-3-12b",
+//   .prompt = "…"}; sluice::generate(request, {.video = "out.mp4"});
+//
+// Functions throw sluice::Error and may be called from any thread, one at a time (the number of compute
+// threads is a property of the process).  All work of a call is done when it returns.
+
+#include <sluice/error.h>
+#include <sluice/units.h>
+
+#include <atomic>
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace sluice {
+
+// Nothing in a checkpoint's tensors tells a distilled model from a dev model.
+enum class Variant {
+  automatic,  // from the scheduler's config, else from the file's name, else distilled with a warning
+  distilled,  // fixed list of 8 sigmas, no guidance
+  dev,        // shifted schedule, guidance
+};
+
+enum class ComputeDtype { automatic, f32, bf16 };
+enum class ReadBackend { automatic, mmap, pread };
+
+// How one stream is pushed away from worse predictions; empty values take the variant's default.
+struct GuidanceRequest {
+  std::optional<double> cfg;       // 1: off
+  std::optional<double> stg;       // 0: off
+  std::optional<double> modality;  // 1: off
+  std::optional<double> rescale;   // 0: off
+};
+
+// Values given from outside instead of computed or drawn, from a safetensors file with any of video_noise,
+// audio_noise, prompt_embeds, prompt_attention_mask, negative_prompt_embeds, negative_prompt_attention_mask.
+struct Request {
+  std::filesystem::path model;         // single file, folder of shards, diffusers folder
+  std::filesystem::path text_encoder;  // a Gemma 3 folder; empty: the diffusers folder's own
+  std::string prompt;
+  std::string negative_prompt;
+
+  std::int64_t width = 768;  // multiples of 32
+  std::int64_t height = 512;
+  std::int64_t frames = 121;  // 8k + 1
+  Rational fps = {24, 1};
+  std::uint64_t seed = 42;
+
+  Variant variant = Variant::automatic;
+  std::optional<std::int64_t> steps;
+  std::vector<double> sigmas;      // without the final 0; used as they stand
+  GuidanceRequest guidance;        // of the video
+  GuidanceRequest audio_guidance;  // of the sound; empty values take the video's where that one is given
+  std::vector<std::int64_t> stg_blocks;
+
+  ComputeDtype compute_dtype = ComputeDtype::automatic;
+  ReadBackend read_backend = ReadBackend::automatic;
+  int threads = 0;  // 0: as many as there are cores
+
+  std::filesystem::path inject;
+};
+
+// What a run leaves behind; an empty path leaves it out.  Every file appears under its name only when it is
+// complete.
+struct Outputs {
+  std::filesystem::path video;  // mp4
+  bool sound = true;            // false: one stream, the sound is not decoded; the picture is the same
+  bool metadata = true;         // how it was made, in the mp4's tags
+  std::filesystem::path wav;
+  std::filesystem::path frames_dir;  // PNG
+  std::filesystem::path latents;     // safetensors: video and audio latents, denormalized
+  std::filesystem::path trace;       // safetensors: step_<k>.*, context.*, final.*
+  std::filesystem::path report;      // JSON
+  bool overwrite = false;
+};
+
+// Told from the thread that works; may be called often.
+class Progress {
+ public:
+  virtual ~Progress() = default;
+  // `phase`: "text", "denoise", …; done and total count `unit`s ("layers", "steps", "frames").
+  virtual void at(std::string_view phase, std::int64_t done, std::int64_t total, std::string_view unit) = 0;
+};
+
+// Asked between layers, blocks and frames; set it from any thread or from a signal handler.
+class CancelToken {
+ public:
+  void cancel() { cancelled_.store(true, std::memory_order_relaxed); }
+  bool cancelled() const { return cancelled_.load(std::memory_order_relaxed); }
+
+ private:
+  std::atomic<bool> cancelled_ = false;
+};
+
+// Makes the video.  Returns the report (JSON), which `outputs.report` gets too.
+// Errors by kind: usage, bad_input, corrupt_file, mismatch and does_not_fit before any work; io, non_finite
+// and interrupted during it.  Once denoising is done, a later failure keeps the latents beside the target.
+std::string generate(const Request& request, const Outputs& outputs, Progress* progress = nullptr,
+                     const CancelToken* cancel = nullptr);
+
+// What the request would need: phases with bytes read and memory, as JSON.  Reads headers and configs only.
+std::string plan(const Request& request, const Outputs& outputs = {});
+
+struct EncodeRequest {
+  std::filesystem::path text_encoder;
+  std::filesystem::path model;  // empty: hidden states only
+  std::string prompt;
+  std::filesystem::path output;  // safetensors
+  bool hidden_states = false;
+  bool overwrite = false;
+  ComputeDtype compute_dtype = ComputeDtype::automatic;
+  ReadBackend read_backend = ReadBackend::automatic;
+  int threads = 0;
+};
+
+// Writes context.video, context.audio and context.mask of the prompt, or its hidden states [1, tokens,
+// channels, states] and input_ids [1, tokens].  Returns a summary as JSON.
+std::string encode(const EncodeRequest& request, Progress* progress = nullptr,
+                   const CancelToken* cancel = nullptr);
+
+// A request as it stands in a video's metadata (see Outputs::metadata), without files and threads.
+Request request_from_video(const std::filesystem::path& video);
+
+std::string_view version();  // "0.1.0"
+
+}  // namespace sluice

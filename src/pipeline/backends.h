@@ -1,0 +1,45 @@
+#pragma once
+// One read backend a checkpoint, shared by all components that lie in it, and the choice of `auto`: a mapping
+// where the system grants one (weights are then computed from where they lie), reading otherwise.
+
+#include "bytes/read_backend.h"
+#include "weights/weight_source.h"
+
+#include <sluice/sluice.h>
+
+#include <map>
+#include <memory>
+#include <string>
+
+namespace sluice::pipeline {
+
+class Backends {
+ public:
+  explicit Backends(ReadBackend choice) : choice_(choice) {}
+
+  // Error(io) if `mmap` was asked for and the system refuses.
+  std::unique_ptr<weights::WeightSource> source(const weights::ComponentTable& table);
+
+  // Error(corrupt_file) if any file changed since it was opened.
+  void check() const;
+
+  Bytes bytes_read() const;
+  Bytes page_cache() const;  // bytes of the checkpoints' files that the system holds in memory now
+
+  std::string chosen() const;  // "mmap"
+  const std::string& reason() const { return reason_; }
+
+ private:
+  std::shared_ptr<const bytes::ReadBackend> backend_for(const Checkpoint& checkpoint);
+
+  struct Open {
+    Checkpoint checkpoint;
+    std::shared_ptr<const bytes::ReadBackend> backend;
+  };
+
+  ReadBackend choice_;
+  std::string reason_ = "asked for";
+  std::map<std::string, Open> open_;  // by path
+};
+
+}  // namespace sluice::pipeline

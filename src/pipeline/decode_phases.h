@@ -1,0 +1,38 @@
+#pragma once
+// From clean latents to sound and frames.  Frames are handed on as the decoder makes them.
+
+#include "pipeline/backends.h"
+#include "pipeline/denoise.h"
+#include "pipeline/model_set.h"
+#include "pipeline/settings.h"
+
+#include <ATen/core/Tensor.h>
+
+#include <functional>
+#include <vector>
+
+namespace sluice::pipeline {
+
+struct ClipLatents {  // as the autoencoders take them: unpacked, denormalized, f32
+  at::Tensor video;   // [1, C, F, H, W]
+  at::Tensor audio;   // [1, C, L, M]
+};
+
+ClipLatents unpack_latents(const ModelSet& models, Backends& backends, const Settings& settings,
+                           const Latents& latents);
+
+struct Waveform {
+  int sample_rate = 0;
+  std::vector<float> left, right;
+};
+
+Waveform decode_sound(const ModelSet& models, Backends& backends, const at::Tensor& audio_latents,
+                      at::ScalarType dtype);
+
+// `frame`: f32 [3, height, width], about [-1, 1]; may throw to stop.
+using FrameObserver = std::function<void(std::int64_t index, const at::Tensor& frame)>;
+
+void decode_frames(const ModelSet& models, Backends& backends, const at::Tensor& video_latents,
+                   at::ScalarType dtype, const FrameObserver& observer);
+
+}  // namespace sluice::pipeline

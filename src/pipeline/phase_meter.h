@@ -1,0 +1,42 @@
+#pragma once
+// Measures one phase: time, peak anonymous memory (sampled every 10 ms from the kernel's account of this
+// process), bytes read and page cache.
+
+#include "pipeline/backends.h"
+
+#include <chrono>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace sluice::pipeline {
+
+Bytes anonymous_memory();  // of this process now
+
+struct PhaseFigures {
+  std::string name;
+  double seconds = 0;
+  Bytes bytes_read = 0;
+  Bytes peak_anonymous = 0;
+  Bytes page_cache = 0;  // of the checkpoints' files at the phase's end
+};
+
+class PhaseMeter {
+ public:
+  PhaseMeter(std::string name, const Backends& backends);
+  ~PhaseMeter();
+  PhaseMeter(const PhaseMeter&) = delete;
+  PhaseMeter& operator=(const PhaseMeter&) = delete;
+
+  PhaseFigures finish();
+
+ private:
+  std::string name_;
+  const Backends& backends_;
+  Bytes read_before_;
+  std::chrono::steady_clock::time_point start_;
+  std::atomic<Bytes> peak_ = 0;
+  std::jthread sampler_;
+};
+
+}  // namespace sluice::pipeline

@@ -1,0 +1,62 @@
+#include "pipeline/request_check.h"
+
+#include <fmt/format.h>
+
+namespace sluice::pipeline {
+namespace {
+
+constexpr std::int64_t kLargestSide = 8192;
+constexpr std::int64_t kMostFrames = 10001;
+
+// The valid values around `value`: multiples of `step` plus `offset`, at least `offset` or one step.
+std::string neighbours(std::int64_t value, std::int64_t step, std::int64_t offset, std::int64_t most) {
+  const std::int64_t least = offset > 0 ? offset : step;
+  const std::int64_t greatest = (most - offset) / step * step + offset;
+  if (value < least) return fmt::format("use {} or more", least);
+  if (value > greatest) return fmt::format("use {} or less", greatest);
+  const std::int64_t below = (value - offset) / step * step + offset;
+  if (below < least) return fmt::format("use {}", least);
+  return fmt::format("use {} or {}", below, below + step);
+}
+
+void check_side(std::string_view name, std::int64_t value, std::int64_t step) {
+  if (value > 0 && value % step == 0 && value <= kLargestSide) return;
+  throw Error(
+      ErrorKind::usage,
+      fmt::format("--{} {} is no multiple of {} between {} and {}", name, value, step, step, kLargestSide),
+      neighbours(value, step, 0, kLargestSide));
+}
+
+}  // namespace
+
+void check_sizes(const Request& request, const sampling::VideoCompression& compression) {
+  check_side("width", request.width, compression.pixels);
+  check_side("height", request.height, compression.pixels);
+  const std::int64_t step = compression.frames;
+  if (request.frames < 1 || request.frames > kMostFrames || (request.frames - 1) % step != 0) {
+    throw Error(ErrorKind::usage,
+                fmt::format("--frames {} is not {}k+1 between 1 and {}", request.frames, step, kMostFrames),
+                neighbours(request.frames, step, 1, kMostFrames));
+  }
+  if (request.fps.num <= 0 || request.fps.den <= 0) {
+    throw Error(ErrorKind::usage, fmt::format("--fps {} is no rate above 0", to_string(request.fps)),
+                "use 24");
+  }
+}
+
+std::vector<std::string> unusual_sizes(const Request& request) {
+  std::vector<std::string> warnings;
+  const double fps = request.fps.value();
+  if (fps < 23 || fps > 60) {
+    warnings.push_back(
+        fmt::format("{} frames a second: the model was trained for 24 to 60", to_string(request.fps)));
+  }
+  const double seconds = static_cast<double>(request.frames) / fps;
+  if (seconds > 20) {
+    warnings.push_back(
+        fmt::format("the clip lasts {:.1f} s: the model was trained for 20 s at most", seconds));
+  }
+  return warnings;
+}
+
+}  // namespace sluice::pipeline

@@ -1,0 +1,79 @@
+#include "weights/tensor_file.h"
+
+#include "bytes/writer.h"
+#include "weights/dtype.h"
+
+#include <sluice/checkpoint.h>
+#include <sluice/error.h>
+
+#include <ATen/ATen.h>
+#include <fmt/format.h>
+
+namespace sluice::weights {
+namespace {
+
+std::span<const std::byte> bytes_of(const at::Tensor& contiguous) {
+  return {static_cast<const std::byte*>(contiguous.const_data_ptr()), contiguous.nbytes()};
+}
+
+std::vector<bytes::TensorSpec> f32_specs(const TensorStream::Shapes& shapes) {
+  std::vector<bytes::TensorSpec> specs;
+  for (const auto& [name, shape] : shapes) specs.push_back({name, Dtype::F32, shape});
+  return specs;
+}
+
+}  // namespace
+
+std::map<std::string, at::Tensor> read_tensors(const std::filesystem::path& path) {
+  Checkpoint checkpoint = Checkpoint::open(path);
+  std::map<std::string, at::Tensor> tensors;
+  for (const TensorInfo& info : checkpoint.tensors()) {
+    at::Tensor tensor = at::empty(info.shape, at::TensorOptions().dtype(to_scalar_type(info.dtype)));
+    checkpoint.read(info, {static_cast<std::byte*>(tensor.data_ptr()), info.size});
+    tensors.emplace(info.name, tensor);
+  }
+  return tensors;
+}
+
+void write_tensors(const std::filesystem::path& path, const NamedTensors& tensors,
+                   const std::map<std::string, std::string>& metadata) {
+  std::vector<bytes::TensorSpec> specs;
+  for (const auto& [name, tensor] : tensors) {
+    specs.push_back({name, from_scalar_type(tensor.scalar_type()), tensor.sizes().vec()});
+  }
+  bytes::SafetensorsWriter writer(path, std::move(specs), metadata);
+  for (const auto& [name, tensor] : tensors) writer.append(bytes_of(tensor.contiguous()));
+  writer.finish();
+}
+
+struct TensorStream::State {
+  bytes::SafetensorsWriter writer;
+  Shapes shapes;
+  std::size_t next = 0;
+};
+
+TensorStream::TensorStream(const std::filesystem::path& path, Shapes shapes,
+                           const std::map<std::string, std::string>& metadata) {
+  bytes::SafetensorsWriter writer(path, f32_specs(shapes), metadata);
+  state_ = std::make_unique<State>(State{std::move(writer), std::move(shapes)});
+}
+
+TensorStream::~TensorStream() = default;
+TensorStream::TensorStream(TensorStream&&) noexcept = default;
+
+void TensorStream::append(std::string_view name, const at::Tensor& tensor) {
+  const auto& shapes = state_->shapes;
+  if (state_->next >= shapes.size() || shapes[state_->next].first != name ||
+      tensor.sizes() != at::IntArrayRef(shapes[state_->next].second)) {
+    throw Error(ErrorKind::internal,
+                fmt::format("tensor '{}' was not announced in this place and shape", name));
+  }
+  ++state_->next;
+  state_->writer.append(bytes_of(tensor.to(at::kFloat).contiguous()));
+}
+
+void TensorStream::finish() {
+  state_->writer.finish();
+}
+
+}  // namespace sluice::weights

@@ -1,0 +1,43 @@
+#pragma once
+// Tensors from and to safetensors files: latents, traces, injected values.  For files that fit in memory.
+
+#include <ATen/core/Tensor.h>
+
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace sluice::weights {
+
+using NamedTensors = std::vector<std::pair<std::string, at::Tensor>>;
+
+// Every tensor of the file, in the file's dtypes.  Errors of Checkpoint::open.
+std::map<std::string, at::Tensor> read_tensors(const std::filesystem::path& path);
+
+// CPU tensors of any dtype safetensors knows; the file appears when complete.
+void write_tensors(const std::filesystem::path& path, const NamedTensors& tensors,
+                   const std::map<std::string, std::string>& metadata = {});
+
+// A file whose tensors come one by one, in an order and of shapes known beforehand.  All are f32.
+class TensorStream {
+ public:
+  using Shapes = std::vector<std::pair<std::string, std::vector<std::int64_t>>>;
+
+  TensorStream(const std::filesystem::path& path, Shapes shapes,
+               const std::map<std::string, std::string>& metadata = {});
+  ~TensorStream();
+  TensorStream(TensorStream&&) noexcept;
+
+  // The next tensor; Error(internal) unless name and shape are those announced.
+  void append(std::string_view name, const at::Tensor& tensor);
+  void finish();
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace sluice::weights
