@@ -14,5 +14,16 @@ find_dependency(Threads)
 find_dependency(nlohmann_json)
 include(\${CMAKE_CURRENT_LIST_DIR}/sluice-bytes-targets.cmake)
 ")
-install(FILES ${CMAKE_BINARY_DIR}/sluice-bytes-config.cmake
+write_basic_package_version_file(${CMAKE_BINARY_DIR}/sluice-bytes-config-version.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${CMAKE_BINARY_DIR}/sluice-bytes-config.cmake ${CMAKE_BINARY_DIR}/sluice-bytes-config-version.cmake
         DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/sluice-bytes)
+file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/sluice-bytes.pc @ONLY CONTENT
+"prefix=\${pcfiledir}/../..
+Name: sluice-bytes
+Description: reads and writes safetensors checkpoints
+Version: @PROJECT_VERSION@
+Requires: fmt
+Cflags: -I\${prefix}/@CMAKE_INSTALL_INCLUDEDIR@
+Libs: -L\${prefix}/@CMAKE_INSTALL_LIBDIR@ -lsluice_bytes -lsluice_base -pthread
+")
+install(FILES ${CMAKE_BINARY_DIR}/sluice-bytes.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
