@@ -46,6 +46,10 @@ void shift_statically(std::vector<float>& sigmas, double shift) {
 }
 
 void stretch_to_terminal(std::vector<float>& sigmas, double terminal) {
+  // The reference divides 0 by 0 here.
+  if (sigmas.back() == 1.0f)
+    throw Error(ErrorKind::usage, fmt::format("a schedule whose only sigma is 1 cannot end at {}", terminal),
+                "take at least 2 steps, or a list of sigmas that is used as it stands");
   const float scale = (1.0f - sigmas.back()) / static_cast<float>(1.0 - terminal);
   for (float& sigma : sigmas) sigma = 1.0f - (1.0f - sigma) / scale;
 }

@@ -54,7 +54,8 @@ struct Schedule {
 
 // Shifts and stretches `sigmas` (without the final 0) as the config says.  A distilled list through the dev
 // config is shifted like any other, as in the reference: pass distilled_scheduler() where the list is meant
-// as it stands. Error(usage) unless the sigmas lie in (0, 1] and fall strictly.
+// as it stands. Error(usage) unless the sigmas lie in (0, 1] and fall strictly, and for the single
+// sigma 1 when it is to be stretched.
 Schedule make_schedule(const SchedulerConfig& config, std::span<const double> sigmas,
                        std::int64_t video_tokens);
 

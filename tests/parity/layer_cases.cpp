@@ -3,8 +3,8 @@
 #include "models/ltx2/transformer/positions.h"
 #include "nn/attention.h"
 #include "nn/rope.h"
-#include "parity/model_weights.h"
 #include "parity/registry.h"
+#include "support/fixture.h"
 
 #include <ATen/ATen.h>
 
@@ -81,7 +81,7 @@ Results run_adaln(const Case& parity_case) {
   ltx2::AdaLayerNorm layer;
   ltx2::declare(ParameterScope(group), layer, parity_case.config_value<std::int64_t>("embedding_dim"),
                 parity_case.config_value<std::int64_t>("num_mod_params"));
-  const auto source = open_weights("adaln", parity_case.weights(), {&group});
+  const auto source = test::open_weights(parity_case.weights(), {&group});
   const auto lease = source->acquire(group);
   const at::Tensor& timestep = parity_case.input("timestep");
   const ltx2::Modulation modulation(layer, timestep.unsqueeze(1), at::kFloat);
@@ -111,7 +111,7 @@ Results run_attention(const Case& parity_case) {
   ParameterGroup group{.name = "attention"};
   nn::Attention layer;
   nn::declare(ParameterScope(group), layer, attention_config(parity_case));
-  const auto source = open_weights("attention", parity_case.weights(), {&group});
+  const auto source = test::open_weights(parity_case.weights(), {&group});
   const auto lease = source->acquire(group);
   const nn::RopeTable query{parity_case.optional_input("query_cos"), parity_case.optional_input("query_sin")};
   const nn::RopeTable key{parity_case.optional_input("key_cos"), parity_case.optional_input("key_sin")};

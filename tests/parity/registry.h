@@ -31,9 +31,13 @@ class Registry {
   std::vector<Entry> entries_;
 };
 
-void add_sampling(Registry& registry);
-void add_layers(Registry& registry);  // rope, adaln, attention
+void add_files(Registry& registry);      // safetensors, checkpoint
+void add_tokenizer(Registry& registry);  // tokenizer
+void add_text(Registry& registry);       // gemma3, connectors
+void add_layers(Registry& registry);     // rope, adaln, attention
 void add_transformer(Registry& registry);
+void add_sampling(Registry& registry);
+void add_autoencoders(Registry& registry);  // video_vae, audio_vae: decoding
 
 Registry every_runner();
 

@@ -1,7 +1,7 @@
 // transformer/*: one forward pass of the audio-video transformer, with the streams after each block.
 #include "models/ltx2/transformer/transformer.h"
-#include "parity/model_weights.h"
 #include "parity/registry.h"
+#include "support/fixture.h"
 
 #include <ATen/ATen.h>
 #include <fmt/format.h>
@@ -49,7 +49,7 @@ Results run_transformer(const Case& parity_case) {
   const ltx2::Positions positions = ltx2::make_positions(
       model.config(), ltx2::video_coordinates(model.config(), grid, parity_case.param<double>("fps")),
       ltx2::audio_coordinates(model.config(), parity_case.param<std::int64_t>("audio_num_frames")));
-  const auto source = open_weights("transformer", parity_case.weights(), model.groups());
+  const auto source = test::open_weights(parity_case.weights(), model.groups());
 
   Results results;
   const auto keep_streams = [&](std::int64_t block, const std::vector<ltx2::Streams>& streams) {

@@ -102,6 +102,12 @@ TEST(Schedule, of_one_step_is_pure_noise_to_clean) {
               ElementsAre(1.0f, 0.0f));
 }
 
+TEST(Schedule, of_one_dev_step_is_refused_because_it_cannot_be_stretched) {
+  auto one_step = [] { make_schedule(dev_scheduler(), evenly_spaced_sigmas(1), 4096); };
+
+  EXPECT_THAT(message_of(ErrorKind::usage, one_step), HasSubstr("only sigma is 1 cannot end at 0.1"));
+}
+
 TEST(Schedule, with_a_static_shift_bends_towards_noise) {
   SchedulerConfig config{.shift = 3.0};
 
