@@ -19,4 +19,12 @@ constexpr std::string_view to_string(ComponentKind kind) {
   return names[static_cast<std::size_t>(kind)];
 }
 
+// The class that a diffusers folder's config names.
+constexpr std::string_view diffusers_class(ComponentKind kind) {
+  constexpr std::array<std::string_view, 5> names = {"LTX2VideoTransformer3DModel", "LTX2TextConnectors",
+                                                     "AutoencoderKLLTX2Video", "AutoencoderKLLTX2Audio",
+                                                     "LTX2VocoderWithBWE"};
+  return names[static_cast<std::size_t>(kind)];
+}
+
 }  // namespace sluice::ltx2

@@ -21,7 +21,7 @@ struct Prefix {
   std::string_view keep;  // what stands in front of the rest
 };
 
-// The first that fits counts.
+// The first that fits counts; of several that lead to the same names, the last is the published one.
 constexpr Prefix kPrefixes[] = {
     {"model.diffusion_model.video_embeddings_connector.", ComponentKind::connectors, "video_connector."},
     {"model.diffusion_model.audio_embeddings_connector.", ComponentKind::connectors, "audio_connector."},
@@ -73,6 +73,9 @@ constexpr Rename kStatistics[] = {
     {"per_channel_statistics.std-of-means", "latents_std"},
 };
 
+// The filter of a vocoder's downsampling lies one level deeper in the single file.
+constexpr Rename kDownsampleFilter = {".downsample.lowpass.filter", ".downsample.filter"};
+
 constexpr Rename kVocoderSegments[] = {
     {"conv_pre", "conv_in"},  {"conv_post", "conv_out"}, {"ups", "upsamplers"},
     {"resblocks", "resnets"}, {"act_post", "act_out"},
@@ -95,6 +98,20 @@ std::string join(std::span<const std::string> segments) {
 std::string_view renamed(std::string_view text, std::span<const Rename> rules) {
   auto rule = std::find_if(rules.begin(), rules.end(), [&](const Rename& r) { return r.first == text; });
   return rule == rules.end() ? text : rule->second;
+}
+
+std::string_view original(std::string_view text, std::span<const Rename> rules) {
+  auto rule = std::find_if(rules.begin(), rules.end(), [&](const Rename& r) { return r.second == text; });
+  return rule == rules.end() ? text : rule->first;
+}
+
+void restore_segments(std::span<std::string> segments, std::span<const Rename> rules) {
+  for (std::string& segment : segments) segment = original(segment, rules);
+}
+
+std::string with_ending(std::string text, std::string_view from, std::string_view to) {
+  if (text.ends_with(from)) text.replace(text.size() - from.size(), from.size(), to);
+  return text;
 }
 
 void rename_segments(std::span<std::string> segments, std::span<const Rename> rules) {
@@ -135,10 +152,56 @@ std::string vocoder_name(std::string_view name) {
   auto segments = split(name);
   rename_segments(segments, kVocoderSegments);
   std::string joined = join(segments);
-  constexpr std::string_view kNested = ".downsample.lowpass.filter";
-  if (joined.ends_with(kNested))
-    joined.replace(joined.size() - kNested.size(), kNested.size(), ".downsample.filter");
-  return joined;
+  return with_ending(std::move(joined), kDownsampleFilter.first, kDownsampleFilter.second);
+}
+
+std::string original_transformer_name(std::string_view name) {
+  auto segments = split(name);
+  segments.front() = original(segments.front(), kTransformerHeads);
+  restore_segments(std::span(segments).subspan(1), kAttentionSegments);
+  return join(segments);
+}
+
+std::string original_connectors_name(std::string_view name) {
+  auto segments = split(name);
+  if (std::string_view projection = original(segments.front(), kTextProjections);
+      projection != segments.front()) {
+    segments.front() = projection;
+    return "text_embedding_projection." + join(segments);
+  }
+  restore_segments(segments, kConnectorSegments);
+  return join(segments);
+}
+
+std::string original_vae_name(std::string_view name, const BlockNames& blocks) {
+  for (const auto& [file, diffusers] : blocks) {
+    if (!name.starts_with(diffusers + ".")) continue;
+    const std::string_view rest = name.substr(diffusers.size());
+    return file + (diffusers.ends_with(".resnets") ? ".res_blocks" : "") + std::string(rest);
+  }
+  return std::string(original(name, kStatistics));
+}
+
+std::string original_vocoder_name(std::string_view name) {
+  auto segments = split(name);
+  restore_segments(segments, kVocoderSegments);
+  return with_ending(join(segments), kDownsampleFilter.second, kDownsampleFilter.first);
+}
+
+std::string original_name(ComponentKind kind, std::string_view name, const BlockNames& blocks) {
+  switch (kind) {
+    case ComponentKind::transformer:
+      return original_transformer_name(name);
+    case ComponentKind::connectors:
+      return original_connectors_name(name);
+    case ComponentKind::vae:
+      return original_vae_name(name, blocks);
+    case ComponentKind::audio_vae:
+      return std::string(original(name, kStatistics));
+    case ComponentKind::vocoder:
+      return original_vocoder_name(name);
+  }
+  throw Error(ErrorKind::internal, "unknown component kind");
 }
 
 std::string block_kind(const nlohmann::json& entry) {
@@ -211,6 +274,17 @@ std::string diffusers_name(const ComponentName& name, const BlockNames& blocks) 
       return vocoder_name(name.name);
   }
   throw Error(ErrorKind::internal, "unknown component kind");
+}
+
+std::string single_file_name(ComponentKind kind, std::string_view name, const BlockNames& blocks) {
+  const std::string inner = original_name(kind, name, blocks);
+  auto prefix = std::find_if(std::rbegin(kPrefixes), std::rend(kPrefixes),
+                             [&](const Prefix& p) { return p.kind == kind && inner.starts_with(p.keep); });
+  if (prefix == std::rend(kPrefixes)) {
+    throw Error(ErrorKind::internal,
+                fmt::format("the single file has no name for '{}' of the {}", name, to_string(kind)));
+  }
+  return std::string(prefix->text) + inner.substr(prefix->keep.size());
 }
 
 }  // namespace sluice::ltx2

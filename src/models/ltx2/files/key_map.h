@@ -1,5 +1,5 @@
 #pragma once
-// From the tensor names of the published single file to those of diffusers, which the models use.
+// Between the tensor names of the published single file and those of diffusers, which the models use.
 // Rules match whole path segments: `ups` renames ".ups." and never a part of "upsample".
 
 #include "models/ltx2/files/component_kind.h"
@@ -31,5 +31,8 @@ BlockNames vae_block_names(const nlohmann::json& vae, const std::string& where);
 
 // The name diffusers gives the tensor.  `blocks` matters for the video VAE only.
 std::string diffusers_name(const ComponentName& name, const BlockNames& blocks);
+
+// The inverse of both steps: the name in the single file, with its component's prefix.
+std::string single_file_name(ComponentKind kind, std::string_view diffusers_name, const BlockNames& blocks);
 
 }  // namespace sluice::ltx2

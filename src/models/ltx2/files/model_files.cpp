@@ -9,26 +9,12 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 
 namespace sluice::ltx2 {
 namespace {
 
 namespace fs = std::filesystem;
 using nlohmann::json;
-
-struct ClassName {
-  ComponentKind kind;
-  std::string_view diffusers;
-};
-
-constexpr ClassName kClasses[] = {
-    {ComponentKind::transformer, "LTX2VideoTransformer3DModel"},
-    {ComponentKind::connectors, "LTX2TextConnectors"},
-    {ComponentKind::vae, "AutoencoderKLLTX2Video"},
-    {ComponentKind::audio_vae, "AutoencoderKLLTX2Audio"},
-    {ComponentKind::vocoder, "LTX2VocoderWithBWE"},
-};
 
 json metadata_config(const Checkpoint& checkpoint) {
   const std::string where = checkpoint.path().string();
@@ -59,13 +45,11 @@ void require_components(const std::map<ComponentKind, ComponentFiles>& component
 }
 
 void check_class(const json& config, ComponentKind kind, const std::string& where) {
-  auto found = std::find_if(std::begin(kClasses), std::end(kClasses),
-                            [&](const ClassName& c) { return c.kind == kind; });
   auto name = config.find("_class_name");
-  if (name == config.end() || !name->is_string() || *name == found->diffusers) return;
+  if (name == config.end() || !name->is_string() || *name == diffusers_class(kind)) return;
   throw Error(ErrorKind::mismatch,
               fmt::format("{}: the {} is a {}, this program reads {}", where, to_string(kind),
-                          name->get<std::string>(), found->diffusers),
+                          name->get<std::string>(), diffusers_class(kind)),
               "use the folder of an LTX-2.3 pipeline");
 }
 

@@ -73,6 +73,24 @@ TEST_F(ModelFilesTest, names_every_tensor_of_the_single_file_as_diffusers_does) 
   EXPECT_THAT(files.warnings(), testing::IsEmpty());
 }
 
+TEST_F(ModelFilesTest, names_every_tensor_of_diffusers_as_the_single_file_does) {
+  const Checkpoint checkpoint = Checkpoint::open(kCase / "model.safetensors");
+  const json config = json::parse(checkpoint.metadata().at("config"));
+  const BlockNames blocks = vae_block_names(config.at("vae"), "here");
+
+  const json rows = expected().at("tensors");
+  std::size_t named = 0;
+  for (const json& row : rows) {
+    for (ComponentKind kind : kComponentKinds) {
+      if (row.at("component") != to_string(kind)) continue;
+      EXPECT_EQ(single_file_name(kind, row.at("diffusers").get<std::string>(), blocks),
+                row.at("single_file"));
+      ++named;
+    }
+  }
+  EXPECT_GT(named, 1000u);
+}
+
 TEST_F(ModelFilesTest, translates_the_metadata_to_the_configs_of_the_folder) {
   ModelFiles single = ModelFiles::open(kCase / "model.safetensors");
   ModelFiles folder = ModelFiles::open(kCase / "diffusers");

@@ -1,0 +1,21 @@
+#pragma once
+// The encoder halves of both autoencoders: names and shapes only, since this program generates and does not
+// encode. After AutoencoderKLLTX2Video and AutoencoderKLLTX2Audio of diffusers 0.42.1, pixel norms without
+// weights.
+
+#include "synth/named_shape.h"
+
+#include <nlohmann/json_fwd.hpp>
+
+#include <vector>
+
+namespace sluice::synth {
+
+// What the encoder's block list in the metadata's vae object says under diffusers' keys.
+nlohmann::json video_encoder_config(const nlohmann::json& vae);
+
+// config: under diffusers' keys.
+std::vector<NamedShape> video_encoder(const nlohmann::json& config);
+std::vector<NamedShape> audio_encoder(const nlohmann::json& config);
+
+}  // namespace sluice::synth
