@@ -77,8 +77,8 @@ std::vector<TensorInfo> pick_tensors(const std::filesystem::path& index_path, co
   }
   if (!absent.empty()) {
     throw Error(ErrorKind::corrupt_file,
-                fmt::format("{}: index names {} tensors that are not in their shards: {}",
-                            index_path.string(), absent.size(), list_first(absent, kProblemsShown)),
+                fmt::format("{}: index names tensors that are not in their shards: {}", index_path.string(),
+                            list_first(absent, kProblemsShown)),
                 "index and shards are not of one set: fetch all of them again");
   }
   return tensors;
@@ -109,12 +109,12 @@ std::vector<std::string> check_leftovers(const bytes::OpenShard& shard, std::siz
   }
   std::vector<std::string> warnings;
   if (!unnamed.empty()) {
-    warnings.push_back(fmt::format("{}: {} tensors are not named by the index and ignored: {}", file,
-                                   unnamed.size(), list_first(unnamed, 3)));
+    warnings.push_back(
+        fmt::format("{}: ignored, as the index does not name them: {}", file, list_first(unnamed, 3)));
   }
   if (!copies.empty()) {
-    warnings.push_back(fmt::format("{}: {} tensors lie in another shard too, where the index places them: {}",
-                                   file, copies.size(), list_first(copies, 3)));
+    warnings.push_back(fmt::format("{}: ignored, as the index takes them from another shard: {}", file,
+                                   list_first(copies, 3)));
   }
   return warnings;
 }

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <exception>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -56,7 +57,11 @@ void for_each_chunk(Bytes total, const std::function<void(Bytes, Bytes)>& move) 
   ChunkQueue queue(total);
   {
     std::vector<std::jthread> helpers;
-    for (unsigned i = 1; i < threads; ++i) helpers.emplace_back([&] { queue.work(move); });
+    try {
+      for (unsigned i = 1; i < threads; ++i) helpers.emplace_back([&] { queue.work(move); });
+    } catch (const std::system_error&) {
+      // No more threads to be had: those that started do the work.
+    }
     queue.work(move);
   }
   queue.rethrow();
