@@ -27,6 +27,8 @@ Registry every_runner() {
   add_transformer(registry);
   add_sampling(registry);
   add_autoencoders(registry);
+  add_vocoder(registry);
+  add_pipeline(registry);
   return registry;
 }
 

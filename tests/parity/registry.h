@@ -38,6 +38,8 @@ void add_layers(Registry& registry);     // rope, adaln, attention
 void add_transformer(Registry& registry);
 void add_sampling(Registry& registry);
 void add_autoencoders(Registry& registry);  // video_vae, audio_vae: decoding
+void add_vocoder(Registry& registry);
+void add_pipeline(Registry& registry);  // pipeline/text_*
 
 Registry every_runner();
 
