@@ -17,7 +17,7 @@ namespace sluice::ltx2 {
 
 struct AddedToken {
   TokenId id = 0;
-  std::string content;
+  std::string content{};
   bool single_word = false;  // only where no word character touches it
   bool lstrip = false;       // swallows white space on its left
   bool rstrip = false;       // swallows white space on its right

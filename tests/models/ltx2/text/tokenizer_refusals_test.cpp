@@ -4,12 +4,15 @@
 #include "support/temporary_folder.h"
 #include "support/throws_error.h"
 
+#include <sluice/error.h>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>
 #include <functional>
 #include <ostream>
+#include <random>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -185,13 +188,49 @@ TEST(Tokenizer, tells_what_a_file_really_is) {
 
 TEST(Tokenizer, refuses_a_file_that_is_cut_short_anywhere) {
   TokenizerFile file;
-  std::string whole = file.json.dump(1);
+  std::string whole = file.json.dump();
 
-  for (std::size_t length = 0; length < whole.size(); ++length) {
-    auto path = file.write_text(std::string_view(whole).substr(0, length));
+  for (std::size_t missing = 1; missing < whole.size(); missing += missing < 20 ? 1 : 7) {
+    auto path = file.write_text(std::string_view(whole).substr(0, whole.size() - missing));
     EXPECT_THAT([&] { Tokenizer::load(path); },
                 ThrowsError(ErrorKind::bad_input, HasSubstr("tokenizer.json")))
-        << length << " of " << whole.size() << " bytes";
+        << missing << " of " << whole.size() << " bytes missing";
+  }
+}
+
+// Text in which some bytes are changed, taken out or doubled.
+std::string damaged(std::string text, std::mt19937& random) {
+  for (int change = 0; change < 3; ++change) {
+    std::size_t at = random() % text.size();
+    switch (random() % 3) {
+      case 0:
+        text[at] = static_cast<char>(random());
+        break;
+      case 1:
+        text.erase(at, 1 + random() % 8);
+        break;
+      default:
+        text.insert(at, text.substr(random() % text.size(), random() % 30));
+    }
+  }
+  return text;
+}
+
+TEST(Tokenizer, answers_a_damaged_file_with_a_tokenizer_or_an_error_and_nothing_else) {
+  TokenizerFile file;
+  file.add_token(13, "Q", {"lstrip", "rstrip", "single_word"});
+  std::string whole = file.json.dump();
+  auto seed = std::random_device()();
+  SCOPED_TRACE(testing::Message() << "seed " << seed);
+  std::mt19937 random(seed);
+
+  for (int round = 0; round < 300; ++round) {
+    auto path = file.write_text(damaged(whole, random));
+    try {
+      EXPECT_LE(Tokenizer::load(path).encode_truncated("abc Q \u3000é🎬", 10).ids.size(), 10u);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::bad_input) << error.what();
+    }
   }
 }
 
