@@ -107,41 +107,36 @@ TEST(Mapping, that_the_system_refuses_names_the_size_and_the_remedy) {
                           HasSubstr("--read-backend pread")));
 }
 
-// What follows changes the process: each runs in a process of its own.
+// What follows ends the process: each runs in a process of its own, and leaves no file behind in it.
 class MappingDeathTest : public ::testing::Test {
  protected:
   void SetUp() override { GTEST_FLAG_SET(death_test_style, "threadsafe"); }
 
-  // Touches a page of a mapping that is not ours, beyond the end of its file.
-  static void fault_elsewhere(const std::filesystem::path& path) {
-    write_file(path, std::string(kPage, 'x'));
-    File file = File::open(path);
-    auto* page =
-        static_cast<volatile char*>(::mmap(nullptr, kPage, PROT_READ, MAP_SHARED, file.descriptor(), 0));
-    std::filesystem::resize_file(path, 0);
+  // Installs the handler over the one that is there, then touches a page that is not ours, beyond its file's
+  // end.
+  static void fault_elsewhere() {
+    Mapping ours(File::open("/proc/self/exe"), 1);
+    int memory = ::memfd_create("shrinking", MFD_CLOEXEC);
+    if (::ftruncate(memory, kPage) != 0) ::_exit(1);
+    auto* page = static_cast<volatile char*>(::mmap(nullptr, kPage, PROT_READ, MAP_SHARED, memory, 0));
+    if (::ftruncate(memory, 0) != 0) ::_exit(1);
     static_cast<void>(*page);
   }
 };
 
 TEST_F(MappingDeathTest, passes_foreign_faults_on_to_the_handler_before) {
-  TemporaryFolder folder;
-  auto body = [&] {
+  auto body = [] {
     std::signal(SIGBUS, [](int) { ::_exit(42); });
-    write_file(folder / "f", "x");
-    Mapping mapping(File::open(folder / "f"), 1);
-    fault_elsewhere(folder / "g");
+    fault_elsewhere();
   };
 
   EXPECT_EXIT(body(), ::testing::ExitedWithCode(42), "");
 }
 
 TEST_F(MappingDeathTest, lets_a_foreign_fault_end_the_process_when_there_was_no_handler) {
-  TemporaryFolder folder;
-  auto body = [&] {
+  auto body = [] {
     std::signal(SIGBUS, SIG_DFL);
-    write_file(folder / "f", "x");
-    Mapping mapping(File::open(folder / "f"), 1);
-    fault_elsewhere(folder / "g");
+    fault_elsewhere();
   };
 
   EXPECT_EXIT(body(), ::testing::KilledBySignal(SIGBUS), "");
