@@ -18,18 +18,17 @@ namespace {
 constexpr double kEps = 1e-6;
 constexpr double kRangeScale = 8;  // of the 2.0 norm
 
-// Gathered columns of a projection are multiplied in tiles of at most this size.
-constexpr std::int64_t kTileBytes = 64 << 20;
-
 // x [tokens, channels, block] times the weight's columns of the states [begin, begin + block): a stride
 // through every row.  A tile of rows is gathered (and widened) at a time.
-at::Tensor project_columns(const at::Tensor& x, const at::Tensor& weight, std::int64_t begin) {
+at::Tensor project_columns(const at::Tensor& x, const at::Tensor& weight, std::int64_t begin,
+                           Bytes gathered_bytes) {
   const std::int64_t channels = x.size(1), block = x.size(2), out = weight.size(0);
   if (block * channels == weight.size(1)) return kernels::linear(x.flatten(1), weight, {});
 
   at::Tensor columns = weight.view({out, channels, -1}).narrow(2, begin, block);
   const std::int64_t row_bytes = channels * block * static_cast<std::int64_t>(x.element_size());
-  const std::int64_t tile = std::clamp<std::int64_t>(kTileBytes / row_bytes, 1, out);
+  const std::int64_t tile =
+      std::clamp<std::int64_t>(static_cast<std::int64_t>(gathered_bytes) / row_bytes, 1, out);
   at::Tensor y = at::empty({x.size(0), out}, x.options());
   for (std::int64_t row = 0; row < out; row += tile) {
     const std::int64_t rows = std::min(tile, out - row);
@@ -39,11 +38,6 @@ at::Tensor project_columns(const at::Tensor& x, const at::Tensor& weight, std::i
     y.narrow(1, row, rows).copy_(kernels::linear(x.flatten(1), gathered.flatten(1), {}));
   }
   return y;
-}
-
-void accumulate(at::Tensor& sum, const at::Tensor& x, const nn::Linear& projection, std::int64_t begin) {
-  at::Tensor share = project_columns(x, projection.weight, begin).to(at::kFloat);
-  sum = sum.defined() ? sum.add_(share) : share;
 }
 
 at::Tensor padding_of(const nn::Linear& projection, at::ScalarType dtype) {
@@ -96,7 +90,7 @@ TextProjections::TextProjections(const ConnectorsConfig& from) : config(from) {
 
 FeatureAccumulator::FeatureAccumulator(const TextProjections& projections, weights::WeightSource& source,
                                        std::int64_t tokens, at::ScalarType dtype, FeatureLimits limits)
-    : projections_(projections), source_(source), tokens_(tokens), dtype_(dtype) {
+    : projections_(projections), source_(source), tokens_(tokens), dtype_(dtype), limits_(limits) {
   const ConnectorsConfig& config = projections.config;
   const std::int64_t states = config.text_proj_in_factor;
   const std::int64_t state_bytes = std::max<std::int64_t>(tokens, 1) * config.caption_channels *
@@ -131,11 +125,19 @@ void FeatureAccumulator::add(std::int64_t state, const at::Tensor& hidden) {
 void FeatureAccumulator::project_block() {
   const ConnectorsConfig& config = projections_.config;
   auto lease = source_.acquire(projections_.group);
-  accumulate(video_, block_, projections_.video, block_begin_);
-  if (config.per_modality_projections) accumulate(audio_, block_, projections_.audio, block_begin_);
+  auto add_share = [&](at::Tensor& sum, const nn::Linear& projection) {
+    at::Tensor share =
+        project_columns(block_, projection.weight, block_begin_, limits_.gathered_columns).to(at::kFloat);
+    sum = sum.defined() ? sum.add_(share) : share;
+  };
+  add_share(video_, projections_.video);
+  if (config.per_modality_projections) add_share(audio_, projections_.audio);
   block_begin_ = next_state_;
-  if (next_state_ < config.text_proj_in_factor) return;
+  if (next_state_ == config.text_proj_in_factor) complete();
+}
 
+void FeatureAccumulator::complete() {
+  const ConnectorsConfig& config = projections_.config;
   block_ = at::Tensor();
   auto scale = [&](const ConnectorConfig& connector) {
     if (!config.per_modality_projections) return 1.0;

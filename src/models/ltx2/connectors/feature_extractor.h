@@ -38,6 +38,8 @@ struct FeatureLimits {
   // Normed states held at once.  Up to 356 tokens at the published sizes in f32 all states fit, and the
   // weights are passed over once; 1024 tokens take 735 MiB, or three passes with a third of them each.
   Bytes held_states = MiB(256);
+  // Where not all states fit: columns of a projection gathered at once.
+  Bytes gathered_columns = MiB(64);
 };
 
 // Takes a prompt's states in order as the text encoder makes them, so that no more than the limit is kept.
@@ -54,11 +56,13 @@ class FeatureAccumulator {
  private:
   void begin_block();
   void project_block();
+  void complete();  // the last share is in; the projections are leased
 
   const TextProjections& projections_;
   weights::WeightSource& source_;
   std::int64_t tokens_;
   at::ScalarType dtype_;
+  FeatureLimits limits_;
   std::int64_t block_states_;     // states a block
   std::int64_t block_begin_ = 0;  // first state of the block
   std::int64_t next_state_ = 0;

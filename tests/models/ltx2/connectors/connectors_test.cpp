@@ -81,10 +81,13 @@ TEST_P(ConnectorsParity, comes_to_the_same_state_by_state_whatever_is_held) {
   const auto state_bytes = static_cast<Bytes>(states.size(0) * states.size(1) * 4);
 
   for (Bytes held : {Bytes(1), state_bytes * 2, state_bytes * 3}) {
-    TextFeatures parts = accumulated(the_case, source, states, {.held_states = held});
+    for (Bytes gathered : {Bytes(1), Bytes(1000), MiB(1)}) {
+      TextFeatures parts =
+          accumulated(the_case, source, states, {.held_states = held, .gathered_columns = gathered});
 
-    EXPECT_LT(test::error_of_max(parts.video, whole.video), 1e-6) << held;
-    EXPECT_LT(test::error_of_max(parts.audio, whole.audio), 1e-6) << held;
+      EXPECT_LT(test::error_of_max(parts.video, whole.video), 1e-6) << held << ", " << gathered;
+      EXPECT_LT(test::error_of_max(parts.audio, whole.audio), 1e-6) << held << ", " << gathered;
+    }
   }
 }
 
