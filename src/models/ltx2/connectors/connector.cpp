@@ -71,7 +71,7 @@ at::Tensor fronted_by_registers(const Connector& connector, weights::WeightSourc
 }
 
 // The same with every token in its place.
-at::Tensor padded_in_place(const Connector& connector, const ConnectorInput& input) {
+at::Tensor padded_in_place(const ConnectorInput& input) {
   const std::int64_t batch = input.mask.size(0), tokens = input.mask.size(1);
   at::Tensor x = input.padding.to(input.compute_dtype).repeat({batch, tokens, 1});
   for (std::int64_t row = 0; row < batch; ++row) {
@@ -127,7 +127,7 @@ at::Tensor connect(const Connector& connector, weights::WeightSource& source, co
   if (connector.config.num_learnable_registers > 0) {
     x = fronted_by_registers(connector, source, input);
   } else {
-    x = padded_in_place(connector, input);
+    x = padded_in_place(input);
     bias = padding_bias(input.mask);
   }
 
