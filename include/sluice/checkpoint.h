@@ -1,7 +1,7 @@
 #pragma once
-// A Checkpoint is a table before it is data: the headers of one or many safetensors files, checked against every rule
-// of the format.  Opening reads headers only; tensor bytes are read on demand.  Immutable once open, so any thread may
-// use it; copies share the open files.
+// A Checkpoint is a table before it is data: the headers of one or many safetensors files, checked against
+// every rule of the format.  Opening reads headers only; tensor bytes are read on demand.  Immutable once
+// open, so any thread may use it; copies share the open files.
 
 #include <sluice/units.h>
 
@@ -19,8 +19,28 @@ namespace sluice {
 
 // The element types safetensors 0.8 knows.
 enum class Dtype {
-  BOOL, F4, F6_E2M3, F6_E3M2, U8, I8, F8_E5M2, F8_E4M3, F8_E8M0, F8_E4M3FNUZ, F8_E5M2FNUZ,
-  I16, U16, F16, BF16, I32, U32, F32, C64, F64, I64, U64,
+  BOOL,
+  F4,
+  F6_E2M3,
+  F6_E3M2,
+  U8,
+  I8,
+  F8_E5M2,
+  F8_E4M3,
+  F8_E8M0,
+  F8_E4M3FNUZ,
+  F8_E5M2FNUZ,
+  I16,
+  U16,
+  F16,
+  BF16,
+  I32,
+  U32,
+  F32,
+  C64,
+  F64,
+  I64,
+  U64,
 };
 
 std::string_view dtype_name(Dtype dtype);  // as written in a header: "BF16"
@@ -42,17 +62,17 @@ std::string format_shape(std::span<const std::int64_t> shape);  // "[4096, 128]"
 struct Shard {
   std::filesystem::path path;
   Bytes file_size = 0;
-  Bytes header_size = 0;          // bytes before the data: 8 + N
-  std::string header_checksum;    // XXH3-128 of the first header_size bytes, hexadecimal
+  Bytes header_size = 0;                        // bytes before the data: 8 + N
+  std::string header_checksum;                  // XXH3-128 of the first header_size bytes, hexadecimal
   std::map<std::string, std::string> metadata;  // "__metadata__"
 };
 
 class Checkpoint {
  public:
-  // `path`: a .safetensors file, a *.safetensors.index.json, or a folder that holds either (an index wins; without one,
-  // exactly one .safetensors file).  Headers only; refuses (Error corrupt_file or bad_input) anything that breaks a rule
-  // of the format, and tells a Git LFS pointer, HTML page, GGUF, pickle, zip, gzip or empty file by name.
-  // All damaged shards are listed in one message.
+  // `path`: a .safetensors file, a *.safetensors.index.json, or a folder that holds either (an index wins;
+  // without one, exactly one .safetensors file).  Headers only; refuses (Error corrupt_file or bad_input)
+  // anything that breaks a rule of the format, and tells a Git LFS pointer, HTML page, GGUF, pickle, zip,
+  // gzip or empty file by name. All damaged shards are listed in one message.
   static Checkpoint open(const std::filesystem::path& path);
 
   const std::filesystem::path& path() const;            // as given to open()

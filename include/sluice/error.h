@@ -1,7 +1,7 @@
 #pragma once
 // The one error type of sluice: what went wrong and where, and what to do about it.
-// It is thrown at the place that knows and caught in the front (or where it can be mended).  The kind decides the
-// exit code and, in the server, the HTTP status; both come from one table (error_kind_info).
+// It is thrown at the place that knows and caught in the front (or where it can be mended).  The kind decides
+// the exit code and, in the server, the HTTP status; both come from one table (error_kind_info).
 
 #include <stdexcept>
 #include <string>

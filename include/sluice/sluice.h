@@ -63,7 +63,13 @@ struct Request {
   ReadBackend read_backend = ReadBackend::automatic;
   int threads = 0;  // 0: as many as there are cores
 
+  // Values given instead of computed or drawn: a safetensors file with any of video_noise, audio_noise,
+  // prompt_embeds, prompt_attention_mask, negative_prompt_embeds, negative_prompt_attention_mask.
   std::filesystem::path inject;
+
+  // Latents that an earlier run left (Outputs::latents, or kept when it failed): decoded as they are, without
+  // text encoder and denoising.
+  std::filesystem::path decode_latents;
 };
 
 // What a run leaves behind; an empty path leaves it out.  Every file appears under its name only when it is
@@ -126,6 +132,10 @@ std::string encode(const EncodeRequest& request, Progress* progress = nullptr,
 
 // A request as it stands in a video's metadata (see Outputs::metadata), without files and threads.
 Request request_from_video(const std::filesystem::path& video);
+
+// What a file or folder holds, as JSON: tensors, dtypes, shapes, metadata and model version of a checkpoint
+// (any safetensors file, folder or index), or streams and tags of a video.  Headers only.
+std::string inspect(const std::filesystem::path& path);
 
 std::string_view version();  // "0.1.0"
 

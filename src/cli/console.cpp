@@ -1,0 +1,92 @@
+#include "cli/console.h"
+
+#include "base/log.h"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <unistd.h>
+
+#include <cstdio>
+
+namespace sluice::cli {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr auto kRedraw = std::chrono::milliseconds(100);
+constexpr auto kLongestSilence = std::chrono::seconds(5);
+constexpr int kBarWidth = 30;
+
+void print(const std::string& text) {
+  std::fputs(text.c_str(), stderr);
+  std::fflush(stderr);
+}
+
+}  // namespace
+
+ProgressDisplay::ProgressDisplay(const CommonFlags& flags)
+    : quiet_(flags.quiet), terminal_(::isatty(STDERR_FILENO) == 1) {}
+
+ProgressDisplay::~ProgressDisplay() {
+  end_line();
+}
+
+void ProgressDisplay::end_line() {
+  if (open_line_) print("\n");
+  open_line_ = false;
+}
+
+void ProgressDisplay::at(std::string_view phase, std::int64_t done, std::int64_t total,
+                         std::string_view unit) {
+  if (quiet_) return;
+  const auto now = Clock::now();
+  if (phase != phase_) {
+    end_line();
+    phase_ = phase;
+    phase_start_ = now;
+    shown_ = {};
+  }
+  const bool every = unit == "steps" || done == total;
+  const bool due = now - shown_ > (terminal_ ? Clock::duration(kRedraw) : Clock::duration(kLongestSilence));
+  if (!every && !due) return;
+  shown_ = now;
+  draw(phase, done, total, unit);
+}
+
+void ProgressDisplay::draw(std::string_view phase, std::int64_t done, std::int64_t total,
+                           std::string_view unit) {
+  const std::chrono::duration<double> elapsed = Clock::now() - phase_start_;
+  std::string line = fmt::format("{:<13}{}/{} {} {:.1f} s", phase, done, total, unit, elapsed.count());
+  if (!terminal_) {
+    print(line + "\n");
+    return;
+  }
+  const auto filled = static_cast<std::size_t>(total > 0 ? kBarWidth * done / total : 0);
+  const std::string bar = std::string(filled, '#') + std::string(kBarWidth - filled, '.');
+  print(fmt::format("\r{:<13}[{}] {}/{} {} {:.1f} s\033[K", phase, bar, done, total, unit, elapsed.count()));
+  open_line_ = true;
+  if (done == total) end_line();
+}
+
+void show_messages(const CommonFlags& flags) {
+  set_log_sink([flags](LogLevel level, const std::string& line) {
+    if (level == LogLevel::warning) print(fmt::format("sluice: warning: {}\n", line));
+    if (level == LogLevel::info && flags.verbose) print(fmt::format("sluice: {}\n", line));
+  });
+}
+
+int show_error(const Error& error, const CommonFlags& flags) {
+  const ErrorKindInfo info = error_kind_info(error.kind());
+  if (flags.json) {
+    const nlohmann::json object = {
+        {"error", {{"kind", std::string(info.name)}, {"message", error.what()}, {"hint", error.hint()}}}};
+    std::puts(object.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
+  } else {
+    print(fmt::format("sluice: {}\n", error.what()));
+    if (!error.hint().empty()) print(fmt::format("  try: {}\n", error.hint()));
+  }
+  return info.exit_code;
+}
+
+}  // namespace sluice::cli

@@ -1,0 +1,76 @@
+#include "cli/commands.h"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <iostream>
+#include <memory>
+
+namespace sluice::cli {
+namespace {
+
+constexpr const char* kExamples = R"(examples:
+  sluice generate --model ltx-2.3-22b-distilled-1.1.safetensors --text-encoder gemma-3-12b/ \
+    --prompt "waves break on a pebble beach, gulls call" -o waves.mp4
+  sluice generate --from waves.mp4 --model ltx-2.3-22b-distilled-1.1.safetensors --text-encoder gemma-3-12b/ \
+    --seed 7 --wav waves.wav -o other.mp4)";
+
+struct Flags {
+  RequestFlags request;
+  Outputs outputs;
+  bool no_audio = false;
+  bool no_metadata = false;
+};
+
+// What was made, for people.
+std::string summary(const Outputs& outputs, const nlohmann::json& report) {
+  std::string text;
+  for (const auto& path :
+       {outputs.video, outputs.wav, outputs.frames_dir, outputs.latents, outputs.trace, outputs.report}) {
+    if (!path.empty()) text += path.string() + "\n";
+  }
+  double seconds = 0;
+  for (const auto& phase : report.at("phases")) seconds += phase.at("seconds").get<double>();
+  return text +
+         fmt::format("{:.1f} s, seed {}\n", seconds, report.at("request").at("seed").get<std::uint64_t>());
+}
+
+}  // namespace
+
+Action add_generate(CLI::App& app) {
+  auto flags = std::make_shared<Flags>();
+  app.footer(kExamples);
+  flags->request.add_to(app);
+  const char* group = "Output";
+  app.add_option("-o,--output", flags->outputs.video, "mp4 to write")->group(group);
+  app.add_flag("--no-audio", flags->no_audio, "leave the sound out; the picture stays the same")
+      ->group(group);
+  app.add_option("--wav", flags->outputs.wav, "the sound as WAV too")->group(group);
+  app.add_option("--frames-dir", flags->outputs.frames_dir, "the frames as PNG too")->group(group);
+  app.add_option("--latents", flags->outputs.latents, "the final latents as safetensors")->group(group);
+  app.add_flag("--no-metadata", flags->no_metadata, "do not write into the mp4 how it was made")
+      ->group(group);
+  app.add_option("--report", flags->outputs.report,
+                 "JSON: choices, and per phase time, bytes read and memory")
+      ->group(group);
+  app.add_option("--trace", flags->outputs.trace, "safetensors with the latents after every step")
+      ->group(group);
+  app.add_flag("--overwrite", flags->outputs.overwrite, "replace existing files")->group(group);
+  return [flags, &app](const Context& context) {
+    flags->outputs.sound = !flags->no_audio;
+    flags->outputs.metadata = !flags->no_metadata;
+    const Request request = flags->request.request();
+    if (request.prompt.empty() && request.inject.empty() && request.decode_latents.empty() &&
+        app.count("--prompt") == 0 && app.count("--from") == 0) {
+      throw Error(ErrorKind::usage, "no prompt given", "add --prompt \"…\"");
+    }
+    const std::string report = generate(request, flags->outputs, &context.progress, &context.cancel);
+    if (context.flags.json) {
+      std::cout << report << "\n";
+    } else if (!context.flags.quiet) {
+      std::cout << summary(flags->outputs, nlohmann::json::parse(report));
+    }
+  };
+}
+
+}  // namespace sluice::cli

@@ -1,0 +1,118 @@
+// The command line: parses flags, shows progress and errors, maps errors to exit codes.  All work is the
+// library's.
+#include "base/allocator.h"
+#include "cli/commands.h"
+#include "cli/console.h"
+#include "cli/nearest.h"
+
+#include <fmt/format.h>
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <iostream>
+
+namespace sluice::cli {
+namespace {
+
+constexpr const char* kExitCodes = R"(exit codes:
+  0 done, 1 internal error, 2 usage, 3 bad input, 4 does not fit, 5 device or I/O failed, 130 interrupted
+
+not built yet: image, video and audio conditions, two stages, LoRA, quantized weights, staging from disk, CUDA)";
+
+CancelToken cancel_token;
+
+// The first signal asks for an orderly end, the second ends at once.
+void on_signal(int) {
+  if (cancel_token.cancelled()) ::_exit(130);
+  cancel_token.cancel();
+}
+
+void handle_signals() {
+  struct sigaction action = {};
+  action.sa_handler = on_signal;
+  ::sigaction(SIGINT, &action, nullptr);
+  ::sigaction(SIGTERM, &action, nullptr);
+  std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);  // a full quota is an error of the write, not a death
+}
+
+struct Command {
+  CLI::App* app;
+  Action action;
+};
+
+// --json must count for errors of parsing itself.
+bool asks_for_json(int argc, char** argv) {
+  return std::any_of(argv, argv + argc,
+                     [](const char* argument) { return std::string_view(argument) == "--json"; });
+}
+
+// CLI11's own words for what is wrong, with the nearest flag that exists.
+Error usage_error(const CLI::ParseError& error, const CLI::App& app) {
+  if (auto extras = dynamic_cast<const CLI::ExtrasError*>(&error)) {
+    (void)extras;
+    const CLI::App* command = &app;
+    for (const CLI::App* sub : app.get_subcommands()) command = sub;
+    const auto left = command->remaining();
+    const std::string first = left.empty() ? app.remaining().front() : left.front();
+    const std::string nearest = nearest_flag(first, *command);
+    return Error(ErrorKind::usage, fmt::format("'{}' is unknown", first),
+                 nearest.empty() ? "sluice --help" : fmt::format("did you mean {}?", nearest));
+  }
+  return Error(ErrorKind::usage, error.what(), "see --help");
+}
+
+int run(int argc, char** argv) {
+  CLI::App app{"sluice: text to video with sound by LTX-2.3, on machines that are too small for it"};
+  app.set_version_flag("--version", fmt::format("sluice {}", version()));
+  app.require_subcommand(1);
+  app.footer(kExitCodes);
+  CommonFlags flags{.json = asks_for_json(argc, argv)};
+  std::vector<Command> commands;
+  auto add = [&](const char* name, const char* description, Action (*build)(CLI::App&)) {
+    CLI::App* command = app.add_subcommand(name, description);
+    add_common(*command, flags);
+    commands.push_back({command, build(*command)});
+  };
+  add("generate", "prompt to mp4 with sound", add_generate);
+  add("encode", "prompt to context or hidden states", add_encode);
+  add("plan", "what a request would need; reads headers only", add_plan);
+  add("inspect", "what a checkpoint or a made video holds", add_inspect);
+  try {
+    app.parse(argc, argv);
+    show_messages(flags);
+    ProgressDisplay progress(flags);
+    for (const Command& command : commands) {
+      if (command.app->parsed()) command.action({flags, progress, cancel_token});
+    }
+    return 0;
+  } catch (const CLI::Success& help) {
+    return app.exit(help);
+  } catch (const CLI::ParseError& error) {
+    return show_error(usage_error(error, app), flags);
+  } catch (const Error& error) {
+    return show_error(error, flags);
+  } catch (const std::bad_alloc&) {
+    return show_error(Error(ErrorKind::does_not_fit, "the system refused memory",
+                            "ask for a smaller clip, see sluice plan"),
+                      flags);
+  } catch (const std::exception& error) {
+    return show_error(
+        Error(ErrorKind::internal, fmt::format("internal error: {}", error.what()),
+              "this is a bug: report it with the command line and the output of sluice --version"),
+        flags);
+  }
+}
+
+}  // namespace
+}  // namespace sluice::cli
+
+int main(int argc, char** argv) {
+  sluice::keep_freed_memory();
+  sluice::cli::handle_signals();
+  const int code = sluice::cli::run(argc, argv);
+  std::cout.flush();
+  return code;
+}

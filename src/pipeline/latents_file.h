@@ -1,0 +1,17 @@
+#pragma once
+// Latents on disk: "video_latents" [1, C, F, H, W] and "audio_latents" [1, C, L, M], f32, denormalized, as
+// the reference's pipelines return them.
+
+#include "pipeline/decode_phases.h"
+#include "pipeline/settings.h"
+
+#include <filesystem>
+
+namespace sluice::pipeline {
+
+void write_latents(const std::filesystem::path& path, const ClipLatents& latents, std::int64_t steps_done);
+
+// Error(bad_input) with both shapes if they are not those of the request.
+ClipLatents read_latents(const std::filesystem::path& path, const Settings& settings);
+
+}  // namespace sluice::pipeline

@@ -1,0 +1,106 @@
+#include "pipeline/needs.h"
+
+#include "models/ltx2/video_vae/decode_stream.h"
+#include "pipeline/text_phase.h"
+
+#include <algorithm>
+
+namespace sluice::pipeline {
+namespace {
+
+using ltx2::ComponentKind;
+
+constexpr Bytes kScratch = MiB(64);      // widened weight tiles (kernels/linear.h)
+constexpr Bytes kHeldStates = MiB(256);  // ltx2::FeatureLimits
+
+Bytes bytes(std::int64_t elements, Bytes size) {
+  return static_cast<Bytes>(elements) * size;
+}
+
+Bytes text_activations(const TextEncoder& encoder, const ltx2::ConnectorsConfig& connectors, Bytes size) {
+  const auto& gemma = encoder.model->config;
+  const std::int64_t tokens = kTextTokens;
+  const Bytes layer = bytes(tokens * (6 * gemma.hidden_size + 2 * gemma.intermediate_size), size);
+  const Bytes states = std::min(bytes(tokens * connectors.feature_columns(), size), kHeldStates);
+  const Bytes connector = bytes(tokens * 10 * (connectors.video.width() + connectors.audio.width()), size);
+  return std::max(layer + states, connector) + kScratch;
+}
+
+Bytes denoise_activations(const ltx2::TransformerConfig& config, const Settings& settings, Bytes size) {
+  const std::int64_t video = settings.video.tokens() * config.video.width();
+  const std::int64_t audio = settings.audio.length * config.audio.width();
+  const int passes = sampling::needed_passes(settings.guidance).forward_passes();
+  const Bytes text = bytes(kTextTokens * (config.video.text_dim + config.audio.text_dim), size);
+  const Bytes tables =
+      bytes(video + audio + (settings.video.tokens() + settings.audio.length) * config.cross_width, 4);
+  // Of one block: the stream, its normed copy, q, k, v, the result, and the f32 halves of a rotation; or the
+  // feed-forward's inner width, which is four times the stream's.
+  const Bytes attention = bytes(6 * video, size) + bytes(3 * video, 4);
+  const Bytes feed_forward = bytes(6 * video, size);
+  return static_cast<Bytes>(passes) * (bytes(video + audio, size) + 2 * text) + tables +
+         std::max(attention, feed_forward) + kScratch;
+}
+
+// Two frames a convolution and two a queue (models/ltx2/video_vae/time_stream.h), and the pieces in flight.
+Bytes decode_activations(const ltx2::VideoVaeConfig& config, const Settings& settings, Bytes size) {
+  std::int64_t area = settings.video.height * settings.video.width;
+  std::int64_t state = 2 * area * (config.latent_channels + 3 * config.mid_layers * config.mid_channels);
+  for (const auto& block : config.up_blocks) {
+    state += 2 * area * block.in_channels;
+    area *= block.stride_h * block.stride_w;
+    state += 6 * area * block.layers * block.channels;
+  }
+  state += 2 * area * config.last_channels();
+  const Bytes piece = static_cast<Bytes>(ltx2::PieceLimit{}.bytes);
+  return bytes(state, size) + 4 * piece + kScratch;
+}
+
+Bytes sound_activations(const ltx2::VocoderConfig& config, std::int64_t mel_frames) {
+  Bytes widest = 0;
+  auto generator = [&](const ltx2::GeneratorConfig& g, std::int64_t frames) {
+    std::int64_t samples = frames;
+    for (std::size_t stage = 0; stage < g.upsample_factors.size(); ++stage) {
+      samples *= g.upsample_factors[stage];
+      widest = std::max(widest, bytes(samples * g.channels(stage + 1), 4));
+    }
+    return samples;
+  };
+  const std::int64_t low_rate = generator(config.vocoder, mel_frames);
+  generator(config.bwe_generator, low_rate / config.inner_mel.hop_length);
+  return 8 * widest;  // the antialiased activation works at twice the rate
+}
+
+}  // namespace
+
+std::vector<PhaseNeeds> phase_needs(const NeedsRequest& request) {
+  const ModelSet& models = request.models;
+  const Settings& settings = request.settings;
+  const Bytes size = settings.dtype == at::kBFloat16 ? 2 : 4;
+  auto weights = [&](ComponentKind kind) { return models.accounting.at(kind).bound_bytes; };
+  auto copied = [&](Bytes weights) { return request.mapped ? 0 : weights; };
+
+  std::vector<PhaseNeeds> phases;
+  if (request.encoder) {
+    const Bytes total = request.encoder->accounting.bound_bytes + weights(ComponentKind::connectors);
+    phases.push_back({"text", total,
+                      text_activations(*request.encoder, models.connectors->config(), size) + copied(total)});
+  }
+  phases.push_back({"denoise", weights(ComponentKind::transformer),
+                    denoise_activations(models.transformer->config(), settings, size) +
+                        copied(weights(ComponentKind::transformer))});
+  if (!request.decode) return phases;
+  if (request.sound) {
+    const Bytes total = weights(ComponentKind::audio_vae) + weights(ComponentKind::vocoder);
+    const std::int64_t mel_frames = models.audio_decoder->config().mel_frames(settings.audio.length);
+    // The vocoder's weights are widened to f32 once.
+    phases.push_back({"decode sound", total,
+                      2 * weights(ComponentKind::vocoder) +
+                          sound_activations(models.vocoder->config(), mel_frames) + copied(total)});
+  }
+  phases.push_back({"decode video", weights(ComponentKind::vae),
+                    decode_activations(models.video_decoder->config(), settings, size) +
+                        copied(weights(ComponentKind::vae))});
+  return phases;
+}
+
+}  // namespace sluice::pipeline

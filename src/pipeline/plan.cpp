@@ -1,0 +1,81 @@
+// What a request would need, from headers alone.
+#include "pipeline/account.h"
+#include "pipeline/phase_meter.h"
+#include "pipeline/prepared_run.h"
+
+#include <sluice/sluice.h>
+
+#include <algorithm>
+#include <fstream>
+#include <string>
+
+namespace sluice {
+namespace pipeline {
+namespace {
+
+using nlohmann::json;
+
+// What the system could still give, of /proc/meminfo.
+Bytes available_memory() {
+  std::ifstream file("/proc/meminfo");
+  for (std::string line; std::getline(file, line);) {
+    if (line.starts_with("MemAvailable:")) return std::stoull(line.substr(13)) * 1024;
+  }
+  return 0;
+}
+
+json component_rows(const PreparedRun& run) {
+  json rows = json::array();
+  auto row = [](std::string_view name, const weights::Accounting& accounting) {
+    return json{{"name", name},
+                {"tensors", accounting.bound},
+                {"bytes", accounting.bound_bytes},
+                {"ignored", accounting.ignored}};
+  };
+  if (run.encoder) rows.push_back(row("text_encoder", run.encoder->accounting));
+  for (const auto& [kind, accounting] : run.models.accounting)
+    rows.push_back(row(to_string(kind), accounting));
+  return rows;
+}
+
+json plan_json(const PreparedRun& run) {
+  const bool mapped = run.request.read_backend != ReadBackend::pread;
+  const Bytes program = anonymous_memory();
+  json phases = json::array();
+  Bytes peak = 0, read = 0;
+  for (const PhaseNeeds& phase : needs_of(run, mapped)) {
+    const Bytes anonymous = program + phase.anonymous;
+    phases.push_back({{"name", phase.name},
+                      {"bytes_read", phase.weights},
+                      {"peak_anonymous", anonymous},
+                      {"page_cache", phase.weights}});
+    peak = std::max(peak, anonymous);
+    read += phase.weights;
+  }
+  return {
+      {"request", settled_request(run.request, run.settings, run.threads)},
+      {"model",
+       {{"layout",
+         run.models.files.layout() == ltx2::Layout::single_file ? "single file" : "diffusers folder"},
+        {"version", run.models.files.version()}}},
+      {"components", component_rows(run)},
+      {"tokens",
+       {{"video", run.settings.video.tokens()}, {"audio", run.settings.audio.length}, {"text", kTextTokens}}},
+      {"passes_per_step", sampling::needed_passes(run.settings.guidance).forward_passes()},
+      {"phases", phases},
+      {"bytes_read", read},
+      {"peak_anonymous", peak},
+      {"available", available_memory()},
+      {"fits", peak <= available_memory()},
+      {"choices", choices_json(run.settings.choices)},
+      {"warnings", run.settings.warnings}};
+}
+
+}  // namespace
+}  // namespace pipeline
+
+std::string plan(const Request& request, const Outputs& outputs) {
+  return pipeline::plan_json(pipeline::prepare(request, outputs, pipeline::Purpose::plan)).dump(2);
+}
+
+}  // namespace sluice

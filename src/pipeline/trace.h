@@ -1,0 +1,28 @@
+#pragma once
+// The trace of a run: context.video, context.audio, step_<k>.video and step_<k>.audio (packed and normalized,
+// after step k), final.video and final.audio (unpacked and denormalized); f32.  Written as it comes.
+
+#include "pipeline/decode_phases.h"
+#include "pipeline/settings.h"
+#include "weights/tensor_file.h"
+
+#include <filesystem>
+#include <optional>
+
+namespace sluice::pipeline {
+
+class Trace {
+ public:
+  // An empty path traces nothing.
+  explicit Trace(std::filesystem::path path) : path_(std::move(path)) {}
+
+  void begin(const ltx2::TextContext& context, const Settings& settings);
+  void step(std::int64_t k, const Latents& latents);
+  void finish(const ClipLatents& latents);
+
+ private:
+  std::filesystem::path path_;
+  std::optional<weights::TensorStream> file_;
+};
+
+}  // namespace sluice::pipeline

@@ -1,0 +1,16 @@
+#include "media/probe.h"
+#include "pipeline/account.h"
+
+#include <sluice/sluice.h>
+
+namespace sluice {
+
+std::string_view version() {
+  return SLUICE_VERSION;
+}
+
+Request request_from_video(const std::filesystem::path& video) {
+  return pipeline::request_from_tags(media::read_metadata(video), video.string());
+}
+
+}  // namespace sluice
