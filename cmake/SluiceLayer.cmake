@@ -44,5 +44,6 @@ function(sluice_test name)
   if(ARG_ATEN)
     target_precompile_headers(${name}_test REUSE_FROM sluice_aten)
   endif()
-  gtest_discover_tests(${name}_test DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 600)
+  # One thread a test: ctest runs several at once, and products of test size gain nothing from more.
+  gtest_discover_tests(${name}_test DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 600 ENVIRONMENT OMP_NUM_THREADS=1)
 endfunction()

@@ -65,10 +65,10 @@ void prepare_text(PreparedRun& run, Purpose purpose) {
 PreparedRun prepare(const Request& request, const Outputs& outputs, Purpose purpose) {
   if (purpose == Purpose::generate) check_outputs(outputs);
   PreparedRun run{.request = request, .outputs = outputs};
-  run.threads = use_threads(request.threads);
   run.models =
       open_models(request.model, run.decodes_sound() || purpose == Purpose::plan ? Sound::yes : Sound::no);
   run.settings = settle(request, run.models);
+  run.threads = use_threads(run.settings.threads);
   if (request.decode_latents.empty()) {
     run.injection = read_injection(request.inject, run.settings);
     prepare_text(run, purpose);

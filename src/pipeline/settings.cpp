@@ -119,6 +119,19 @@ at::ScalarType scalar_type(const Choice& dtype) {
   return dtype.value == "bf16" ? at::kBFloat16 : at::kFloat;
 }
 
+Choice choose_threads(int asked, const ltx2::TransformerConfig& transformer, std::int64_t video_tokens) {
+  // A product of this size takes a core about a millisecond; waking and gathering threads costs up to as much
+  // on a busy machine (measured with a second program beside: a step of 1 MFLOP products took 10 to 100 times
+  // as long on two threads).
+  constexpr std::int64_t kSmallProduct = 128'000'000;
+  if (asked > 0) return {"threads", std::to_string(asked), "asked for"};
+  const std::int64_t width = transformer.video.width();
+  if (2 * video_tokens * width * 4 * width < kSmallProduct) {
+    return {"threads", "1", "the products of a step are too small to share"};
+  }
+  return {"threads", std::to_string(std::max(1u, std::thread::hardware_concurrency())), "all cores"};
+}
+
 int use_threads(int asked) {
   const int cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   const int threads = asked > 0 ? asked : cores;
@@ -168,7 +181,9 @@ Settings settle(const Request& request, const ModelSet& models) {
   settings.stg_blocks = choose_stg_blocks(request, settings.guidance, transformer.num_layers);
   const Choice dtype = choose_dtype(request.compute_dtype, models.table(ltx2::ComponentKind::transformer));
   settings.dtype = scalar_type(dtype);
-  settings.choices = {variant, dtype};
+  const Choice threads = choose_threads(request.threads, transformer, settings.video.tokens());
+  settings.threads = std::stoi(threads.value);
+  settings.choices = {variant, dtype, threads};
   return settings;
 }
 

@@ -28,6 +28,7 @@ struct Settings {
   sampling::Guidance guidance;
   std::set<std::int64_t> stg_blocks;
   at::ScalarType dtype = at::ScalarType::Float;
+  int threads = 1;
   sampling::VideoLatentShape video;
   sampling::AudioLatentShape audio;
   std::vector<Choice> choices;
@@ -41,7 +42,11 @@ Settings settle(const Request& request, const ModelSet& models);
 Choice choose_dtype(ComputeDtype asked, const weights::ComponentTable& table);
 at::ScalarType scalar_type(const Choice& dtype);
 
-// Sets the number of compute threads of the process; returns it.
+// All cores, but one thread where the products of a step are so small that threads would wait for each other
+// longer than they work.
+Choice choose_threads(int asked, const ltx2::TransformerConfig& transformer, std::int64_t video_tokens);
+
+// Sets the number of compute threads of the process, 0: all cores; returns it.
 int use_threads(int asked);
 
 }  // namespace sluice::pipeline
