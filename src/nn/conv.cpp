@@ -4,6 +4,8 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
+
 namespace sluice::nn {
 namespace {
 
@@ -29,10 +31,34 @@ at::Tensor operand(const at::Tensor& weight, const at::Tensor& x) {
   return channels_last(x) ? wide.movedim(-1, 1) : wide;
 }
 
+std::vector<std::int64_t> full(const std::vector<std::int64_t>& axes) {  // of three axes
+  return axes.size() == 1 ? std::vector<std::int64_t>(3, axes[0]) : axes;
+}
+
+// at::convolution sends small f32 volumes to a kernel that unfolds them: a copy of 27 times the input.
+bool takes_onednn_itself(const at::Tensor& x, bool transposed) {
+  return !transposed && x.dim() == 5 && x.is_cpu() && x.scalar_type() == at::kFloat &&
+         at::globalContext().hasMKLDNN();
+}
+
 at::Tensor run(const Conv& layer, const at::Tensor& x, const ConvGeometry& geometry, bool transposed) {
   at::Tensor bias = layer.bias.defined() ? layer.bias.to(x.scalar_type()) : layer.bias;
+  if (takes_onednn_itself(x, transposed))
+    return at::mkldnn_convolution(x, operand(layer.weight, x), bias, full(geometry.padding),
+                                  full(geometry.stride), full(geometry.dilation), /*groups=*/1);
   return at::convolution(x, operand(layer.weight, x), bias, geometry.stride, geometry.padding,
                          geometry.dilation, transposed, /*output_padding=*/{0}, /*groups=*/1);
+}
+
+Conv output_channels(const Conv& layer, std::int64_t first, std::int64_t count) {
+  return {.weight = layer.weight.narrow(0, first, count),
+          .bias = layer.bias.defined() ? layer.bias.narrow(0, first, count) : layer.bias};
+}
+
+at::Tensor empty_output(const at::Tensor& part, std::int64_t channels) {
+  std::vector<std::int64_t> shape = part.sizes().vec();
+  shape[1] = channels;
+  return at::empty(shape, part.options().memory_format(part.suggest_memory_format()));
 }
 
 }  // namespace
@@ -48,7 +74,19 @@ void declare_transposed(const weights::ParameterScope& scope, Conv& layer, const
 }
 
 at::Tensor conv(const Conv& layer, const at::Tensor& x, const ConvGeometry& geometry) {
-  return run(layer, x, geometry, /*transposed=*/false);
+  const std::int64_t channels = layer.weight.size(0);
+  const std::int64_t channel_bytes =
+      layer.weight.numel() / channels * static_cast<std::int64_t>(x.element_size());
+  const std::int64_t tile = std::max<std::int64_t>(kConvWeightTile / channel_bytes, 1);
+  if (tile >= channels) return run(layer, x, geometry, /*transposed=*/false);
+  at::Tensor out;
+  for (std::int64_t first = 0; first < channels; first += tile) {
+    const std::int64_t count = std::min(tile, channels - first);
+    at::Tensor part = run(output_channels(layer, first, count), x, geometry, /*transposed=*/false);
+    if (!out.defined()) out = empty_output(part, channels);
+    out.narrow(1, first, count).copy_(part);
+  }
+  return out;
 }
 
 at::Tensor conv_transposed(const Conv& layer, const at::Tensor& x, const ConvGeometry& geometry) {

@@ -27,6 +27,15 @@ std::int64_t bytes_of(const at::Tensor& x) {
   return x.defined() ? static_cast<std::int64_t>(x.nbytes()) : 0;
 }
 
+at::Tensor last_frames(const at::Tensor& x, std::int64_t count) {
+  return x.narrow(kTime, x.size(kTime) - count, count);
+}
+
+TimeConvConfig with(TimeConvConfig config, History history) {
+  config.history = history;
+  return config;
+}
+
 void enter(at::Tensor to, const at::Tensor& x, Entry entry) {
   if (entry == Entry::as_is) {
     to.copy_(x);
@@ -48,8 +57,13 @@ at::Tensor TimeConv::with_history(const at::Tensor& x, Last last) const {
   const std::int64_t front = history_.defined() ? history_.size(kTime) : copies;
   const std::int64_t back = last == Last::yes && !config_.causal ? kTaps / 2 : 0;
   at::Tensor buffer = empty_frames(n ? x : history_, front + n + back);
+  at::Tensor before = buffer.narrow(kTime, 0, front);
   if (n) enter(buffer.narrow(kTime, front, n), x, config_.entry);
-  buffer.narrow(kTime, 0, front).copy_(history_.defined() ? history_ : buffer.narrow(kTime, front, 1));
+  if (history_.defined()) {
+    enter(before, history_, config_.history == History::raw ? config_.entry : Entry::as_is);
+  } else {
+    before.copy_(buffer.narrow(kTime, front, 1));
+  }
   if (back) buffer.narrow(kTime, front + n, back).copy_(buffer.narrow(kTime, front + n - 1, 1));
   return buffer;
 }
@@ -60,13 +74,18 @@ at::Tensor TimeConv::convolve(const at::Tensor& buffer) const {
   return nn::conv(*conv_, padded.contiguous(at::MemoryFormat::ChannelsLast3d));
 }
 
-at::Tensor TimeConv::push(const at::Tensor& x, Last last) {
+// The last two frames.  Copies: a view would keep the whole piece.
+at::Tensor TimeConv::kept(const at::Tensor& buffer, const at::Tensor& x) const {
+  if (config_.history == History::entered) return copy_of(last_frames(buffer, kTaps - 1));
+  if (frame_count(x) >= kTaps - 1) return copy_of(last_frames(x, kTaps - 1));
+  return at::cat({last_frames(history_.defined() ? history_ : x, 1), x}, kTime);  // x has one frame
+}
+
+at::Tensor TimeConv::push(at::Tensor x, Last last) {
   if (frame_count(x) == 0 && !history_.defined()) return {};
   at::Tensor buffer = with_history(x, last);
-  const std::int64_t kept = std::min(buffer.size(kTime), kTaps - 1);
-  // A copy: a view would keep the whole buffer.
-  history_ =
-      last == Last::yes ? at::Tensor() : copy_of(buffer.narrow(kTime, buffer.size(kTime) - kept, kept));
+  history_ = last == Last::yes ? at::Tensor() : kept(buffer, x);
+  x = at::Tensor();
   return buffer.size(kTime) < kTaps ? at::Tensor() : convolve(buffer);
 }
 
@@ -74,78 +93,53 @@ std::int64_t TimeConv::state_bytes() const {
   return bytes_of(history_);
 }
 
-void FrameQueue::push(const at::Tensor& frames) {
-  if (frame_count(frames)) waiting_.push_back(frames);
-}
-
-std::vector<at::Tensor> FrameQueue::pop(std::int64_t frames) {
-  std::vector<at::Tensor> popped;
-  while (frames > 0) {
-    at::Tensor& oldest = waiting_.front();
-    const std::int64_t n = std::min(frames, oldest.size(kTime));
-    popped.push_back(oldest.narrow(kTime, 0, n));
-    oldest = oldest.narrow(kTime, n, oldest.size(kTime) - n);
-    if (oldest.size(kTime) == 0) waiting_.pop_front();
-    frames -= n;
-  }
-  for (at::Tensor& left : waiting_) left = copy_of(left);
-  return popped;
-}
-
-std::int64_t FrameQueue::state_bytes() const {
-  std::int64_t bytes = 0;
-  for (const at::Tensor& frames : waiting_) bytes += bytes_of(frames);
-  return bytes;
+void SkipPath::push(const at::Tensor& history, const at::Tensor& x, std::int64_t out, const Visit& visit) {
+  const std::int64_t old = std::min(out, waiting_);
+  if (old) visit(0, last_frames(history, waiting_).narrow(kTime, 0, old));
+  if (out > old) visit(old, x.narrow(kTime, 0, out - old));
+  waiting_ += frame_count(x) - out;
 }
 
 ConvStage::ConvStage(const nn::Conv& conv, TimeConvConfig config)
     : conv_(conv, config), widest_(std::max(conv.weight.size(0), conv.weight.size(1))) {}
 
 ResidualStage::ResidualStage(const VideoResidualBlock& block, TimeConvConfig config)
-    : conv1_(block.conv1, config), conv2_(block.conv2, config), channels_(block.conv1.weight.size(0)) {}
+    : conv1_(block.conv1, with(config, History::raw)),
+      conv2_(block.conv2, with(config, History::entered)),
+      channels_(block.conv1.weight.size(0)) {}
 
 at::Tensor ResidualStage::push(const at::Tensor& x, Last last) {
-  at::Tensor h = conv2_.push(conv1_.push(x, last), last);
-  skip_.push(x);
-  std::int64_t done = 0;
-  for (const at::Tensor& frames : skip_.pop(frame_count(h))) {
-    h.narrow(kTime, done, frames.size(kTime)).add_(frames);
-    done += frames.size(kTime);
-  }
+  at::Tensor history = conv1_.history();
+  at::Tensor h = conv1_.push(x, last);
+  h = conv2_.push(std::move(h), last);
+  skip_.push(history, x, frame_count(h), [&](std::int64_t first, const at::Tensor& frames) {
+    h.narrow(kTime, first, frame_count(frames)).add_(frames);
+  });
   return h;
-}
-
-std::int64_t ResidualStage::state_bytes() const {
-  return conv1_.state_bytes() + conv2_.state_bytes() + skip_.state_bytes();
 }
 
 UpsampleStage::UpsampleStage(const nn::Conv& conv, const UpBlockConfig& block, TimeConvConfig config)
     : conv_(conv, config), block_(block), to_drop_(block.stride_t - 1) {}
 
 at::Tensor UpsampleStage::push(const at::Tensor& x, Last last) {
+  at::Tensor history = conv_.history();
   at::Tensor h = conv_.push(x, last);
-  if (block_.residual) skip_.push(x);
-  if (!h.defined()) return {};
-  at::Tensor out = depth_to_space(h, block_.stride_t, block_.stride_h, block_.stride_w);
-  if (block_.residual) add_skip(out, frame_count(h));
+  const std::int64_t frames = frame_count(h);
+  at::Tensor out =
+      frames ? depth_to_space(h, block_.stride_t, block_.stride_h, block_.stride_w) : at::Tensor();
+  if (block_.residual)
+    skip_.push(history, x, frames,
+               [&](std::int64_t first, const at::Tensor& skipped) { add_skip(out, first, skipped); });
   const std::int64_t dropped = std::min(to_drop_, frame_count(out));
   to_drop_ -= dropped;
-  return out.narrow(kTime, dropped, frame_count(out) - dropped);
+  return out.defined() ? out.narrow(kTime, dropped, frame_count(out) - dropped) : out;
 }
 
-void UpsampleStage::add_skip(at::Tensor& out, std::int64_t frames_in) {
+void UpsampleStage::add_skip(at::Tensor& out, std::int64_t first, const at::Tensor& frames) const {
   const std::int64_t repeats = block_.channels * block_.shuffle() / block_.in_channels;
-  std::int64_t done = 0;
-  for (const at::Tensor& frames : skip_.pop(frames_in)) {
-    at::Tensor shuffled = depth_to_space(frames, block_.stride_t, block_.stride_h, block_.stride_w);
-    at::Tensor part = out.narrow(kTime, done, frame_count(shuffled));
-    part.add_(shuffled.repeat({1, repeats, 1, 1, 1}));  // the whole list of channels again and again
-    done += frame_count(shuffled);
-  }
-}
-
-std::int64_t UpsampleStage::state_bytes() const {
-  return conv_.state_bytes() + skip_.state_bytes();
+  at::Tensor shuffled = depth_to_space(frames, block_.stride_t, block_.stride_h, block_.stride_w);
+  at::Tensor part = out.narrow(kTime, first * block_.stride_t, frame_count(shuffled));
+  part.add_(shuffled.repeat({1, repeats, 1, 1, 1}));  // the whole list of channels again and again
 }
 
 at::Tensor depth_to_space(const at::Tensor& x, std::int64_t p_t, std::int64_t p_h, std::int64_t p_w) {

@@ -13,8 +13,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
-#include <deque>
-#include <vector>
+#include <functional>
 
 namespace sluice::ltx2 {
 
@@ -25,8 +24,13 @@ std::int64_t frame_count(const at::Tensor& frames);
 // What happens to frames before they are convolved.
 enum class Entry { as_is, normed };  // normed: pixel norm, silu
 
+// What a convolution remembers of the last two frames: as they came, for a skip path to share, or as it
+// convolves them.
+enum class History { raw, entered };
+
 struct TimeConvConfig {
   Entry entry = Entry::as_is;
+  History history = History::entered;
   bool causal = false;
   SpatialPadding padding = SpatialPadding::zeros;
 };
@@ -37,28 +41,36 @@ class TimeConv {
  public:
   TimeConv(const nn::Conv& conv, TimeConvConfig config) : conv_(&conv), config_(config) {}
 
-  at::Tensor push(const at::Tensor& x, Last last);
+  // Lets go of x before it convolves.
+  at::Tensor push(at::Tensor x, Last last);
+
+  const at::Tensor& history() const {
+    return history_;
+  }  // undefined before the first frame and after the last
   std::int64_t state_bytes() const;
 
  private:
   at::Tensor with_history(const at::Tensor& x, Last last) const;
+  at::Tensor kept(const at::Tensor& buffer, const at::Tensor& x) const;
   at::Tensor convolve(const at::Tensor& buffer) const;
 
   const nn::Conv* conv_;
   TimeConvConfig config_;
-  at::Tensor history_;  // the last two input frames, as the convolution sees them
+  at::Tensor history_;  // two frames
 };
 
-// Frames that wait for a slower path beside them.
-class FrameQueue {
+// The path beside one or two convolutions: frames wait until theirs come out.  At most two wait, and the
+// first convolution remembers these anyway, so that nothing is kept here but their number.
+class SkipPath {
  public:
-  void push(const at::Tensor& frames);
-  std::vector<at::Tensor> pop(
-      std::int64_t frames);  // the oldest, in pieces; those left are copied out of theirs
-  std::int64_t state_bytes() const;
+  using Visit = std::function<void(std::int64_t first, const at::Tensor& frames)>;
+
+  // `history`: the first convolution's before this push, raw; `x`: what was pushed; `out`: frames that came
+  // out. Calls visit with the frames that belong to them, in one or two parts.
+  void push(const at::Tensor& history, const at::Tensor& x, std::int64_t out, const Visit& visit);
 
  private:
-  std::deque<at::Tensor> waiting_;
+  std::int64_t waiting_ = 0;
 };
 
 // One step of the decoder; stages in a row make the network.
@@ -88,12 +100,12 @@ class ResidualStage final : public Stage {
  public:
   ResidualStage(const VideoResidualBlock& block, TimeConvConfig config);
   at::Tensor push(const at::Tensor& x, Last last) override;
-  std::int64_t state_bytes() const override;
+  std::int64_t state_bytes() const override { return conv1_.state_bytes() + conv2_.state_bytes(); }
   std::int64_t widest() const override { return channels_; }
 
  private:
   TimeConv conv1_, conv2_;
-  FrameQueue skip_;
+  SkipPath skip_;
   std::int64_t channels_;
 };
 
@@ -102,16 +114,16 @@ class UpsampleStage final : public Stage {
  public:
   UpsampleStage(const nn::Conv& conv, const UpBlockConfig& block, TimeConvConfig config);
   at::Tensor push(const at::Tensor& x, Last last) override;
-  std::int64_t state_bytes() const override;
+  std::int64_t state_bytes() const override { return conv_.state_bytes(); }
   std::int64_t widest() const override { return block_.channels * block_.shuffle(); }
 
  private:
-  void add_skip(at::Tensor& out, std::int64_t frames_in);
+  void add_skip(at::Tensor& out, std::int64_t first, const at::Tensor& frames) const;
 
   TimeConv conv_;
   UpBlockConfig block_;
   std::int64_t to_drop_;
-  FrameQueue skip_;  // only with block.residual
+  SkipPath skip_;  // only with block.residual
 };
 
 // [b, (c p_t p_h p_w), t, h, w] -> [b, c, t · p_t, h · p_h, w · p_w]

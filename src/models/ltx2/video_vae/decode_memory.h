@@ -1,0 +1,41 @@
+#pragma once
+// What decoding a clip needs in memory, from shapes alone: the stream is gone through with the same pieces in
+// the same order, counting bytes where it would make tensors.  Beyond some length (the layers' reach, 27
+// latent frames in the published decoder) a clip needs no more than a shorter one.
+
+#include "models/ltx2/video_vae/config.h"
+#include "models/ltx2/video_vae/decode_stream.h"
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+
+namespace sluice::ltx2 {
+
+struct LatentClip {
+  std::int64_t batch = 1;
+  std::int64_t frames = 0;
+  std::int64_t height = 0;
+  std::int64_t width = 0;
+};
+
+struct DecodeDtypes {
+  at::ScalarType compute = at::kBFloat16;
+  at::ScalarType weights = at::kBFloat16;  // as the file has them
+};
+
+// Bytes that exist at once, at most, for a clip pushed at once: what the stream remembers, pieces in flight,
+// temporaries, copies of a convolution's weights.  Without the latents, the weights themselves (with a
+// mapping they are the page cache's) and frames that the sink keeps.
+std::int64_t video_decode_memory(const VideoVaeConfig& config, const LatentClip& clip, DecodeDtypes dtypes,
+                                 PieceLimit limit = {});
+
+// Of that, what the stream remembers between pieces, once a clip runs.
+std::int64_t video_decode_state(const VideoVaeConfig& config, const LatentClip& clip, at::ScalarType compute);
+
+// The largest pieces, up to the default, with which decoding stays within `budget` bytes.  Where not even
+// single frames do: Error(does_not_fit) with both numbers.
+PieceLimit fit_pieces(const VideoVaeConfig& config, const LatentClip& clip, DecodeDtypes dtypes,
+                      std::int64_t budget);
+
+}  // namespace sluice::ltx2
