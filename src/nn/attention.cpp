@@ -1,5 +1,7 @@
 #include "nn/attention.h"
 
+#include "kernels/attention.h"
+
 #include <ATen/ATen.h>
 
 namespace sluice::nn {
@@ -24,10 +26,7 @@ at::Tensor attend(const Attention& layer, const AttentionInput& input, const at:
   at::Tensor q = prepared(linear(layer.to_q, input.x), layer.norm_q, config, input.rope_q);
   at::Tensor k =
       prepared(linear(layer.to_k, context), layer.norm_k, config, input.rope_k ? input.rope_k : input.rope_q);
-  std::optional<at::Tensor> bias;
-  if (input.bias.defined()) bias = input.bias.to(q.scalar_type());
-  at::Tensor out = at::scaled_dot_product_attention(q, k, split_heads(value, config.heads), bias);
-  return out.transpose(1, 2).flatten(2);  // [batch, tokens, width]
+  return kernels::attention(q, k, split_heads(value, config.heads), input.bias);  // [batch, tokens, width]
 }
 
 }  // namespace
