@@ -4,6 +4,7 @@
 # CUDA source, so the shared objects and headers are enough; this works the same for CPU and CUDA wheels.
 #
 # Input:  SLUICE_TORCH (CMake or environment variable) = folder with include/ and lib/, or CMAKE_PREFIX_PATH.
+#         SLUICE_CUDA = OFF leaves the CUDA half of a CUDA wheel out, with the libraries that it needs.
 # Output: target LibTorch::LibTorch, LibTorch_VERSION, LibTorch_HAS_CUDA.
 if(NOT SLUICE_TORCH AND DEFINED ENV{SLUICE_TORCH})
   set(SLUICE_TORCH $ENV{SLUICE_TORCH})
@@ -14,7 +15,8 @@ get_filename_component(_libtorch_root "${LibTorch_INCLUDE_DIR}" DIRECTORY)
 find_library(LibTorch_TORCH_CPU torch_cpu HINTS ${_libtorch_root} PATH_SUFFIXES lib NO_DEFAULT_PATH)
 find_library(LibTorch_C10 c10 HINTS ${_libtorch_root} PATH_SUFFIXES lib NO_DEFAULT_PATH)
 find_library(LibTorch_TORCH_CUDA torch_cuda HINTS ${_libtorch_root} PATH_SUFFIXES lib NO_DEFAULT_PATH)
-if(LibTorch_TORCH_CUDA)
+option(SLUICE_CUDA "link LibTorch's CUDA half where it has one" ON)
+if(LibTorch_TORCH_CUDA AND SLUICE_CUDA)
   set(LibTorch_HAS_CUDA TRUE)
 else()
   set(LibTorch_HAS_CUDA FALSE)
