@@ -25,6 +25,7 @@ struct StageShape {
   std::int64_t area = 0;  // positions of a frame, of the whole batch
   double border = 1;      // by how much reflected borders enlarge a frame
   std::int64_t stride_t = 1;
+  bool skips = false;  // an upsampler with a residual
 };
 
 std::int64_t element_bytes(at::ScalarType dtype) {
@@ -48,6 +49,7 @@ std::vector<StageShape> stage_shapes(const VideoVaeConfig& config, const LatentC
     add(Kind::residual, config.mid_channels, config.mid_channels);
   for (const UpBlockConfig& block : config.up_blocks) {
     add(Kind::upsample, block.in_channels, block.channels * block.shuffle(), block.stride_t);
+    stages.back().skips = block.residual;
     height *= block.stride_h;
     width *= block.stride_w;
     for (std::int64_t i = 0; i < block.layers; i++) add(Kind::residual, block.channels, block.channels);
@@ -157,8 +159,9 @@ std::int64_t Rehearsal::push(Stage& stage, std::int64_t n, Last last, std::int64
   std::int64_t out = convolve(shape, stage.conv1, n, last, shape.kind == Kind::conv_out, 0);
   bytes = out * frame;
   if (shape.kind != Kind::upsample) return out;
-  take(bytes);  // shuffled
-  give_back(bytes);
+  // Shuffled; a skip path is shuffled and repeated besides.
+  take(shape.skips ? 3 * bytes : bytes);
+  give_back(shape.skips ? 3 * bytes : bytes);
   out *= shape.stride_t;
   const std::int64_t dropped = std::min(stage.to_drop, out);
   stage.to_drop -= dropped;

@@ -24,8 +24,8 @@ namespace sluice::ltx2 {
 // make tensors of its length.
 struct PieceLimit {
   std::int64_t frames = std::numeric_limits<std::int64_t>::max();  // at the stage's own rate
-  // Of the widest tensor a stage makes, but at least one frame.  Below 32 MiB the narrow, early stages read
-  // their weights too often.
+  // Of the widest tensor a stage makes, but at least one frame.  Larger pieces read (and widen) the weights
+  // less often.
   std::int64_t bytes = std::int64_t{64} << 20;
 
   static PieceLimit none() { return {.bytes = std::numeric_limits<std::int64_t>::max()}; }
@@ -62,8 +62,8 @@ class VideoDecodeStream {
   bool ended_ = false;
 };
 
-// The clip as one tensor: [batch, latent_channels, F, h, w], denormalised -> [batch, out_channels, frames, H,
-// W].
+// The clip as one tensor: [batch, latent_channels, F, h, w], denormalised
+// -> [batch, out_channels, frames, H, W].
 at::Tensor decode_video(const VideoDecoder& decoder, weights::WeightSource& source, const at::Tensor& latents,
                         PieceLimit limit = {});
 

@@ -8,11 +8,13 @@ namespace sluice::ltx2 {
 namespace {
 
 constexpr std::int64_t kTaps = 3;  // of every convolution over time
-constexpr double kPixelNormEps =
-    1e-8;                          // PerChannelRMSNorm's default; resnet_norm_eps belongs to another norm
 constexpr std::int64_t kTime = 2;  // axis
+// PerChannelRMSNorm's default; resnet_norm_eps is another norm's.
+constexpr double kPixelNormEps = 1e-8;
 
-// Channels last: faster for the convolutions (bench: bf16 by 10 to 40 %) and for the norm over channels.
+// Channels last, for the norm over channels and for the convolutions: at 128 to 512 channels these took a
+// tenth less time in f32 and a quarter less in bf16 than with channels first (two cores with AVX-512,
+// LibTorch 2.13).
 at::Tensor empty_frames(const at::Tensor& like, std::int64_t frames) {
   std::vector<std::int64_t> shape = like.sizes().vec();
   shape[kTime] = frames;
