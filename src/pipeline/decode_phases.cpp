@@ -34,8 +34,8 @@ ClipLatents unpack_latents(const ModelSet& models, Backends& backends, const Set
   const ltx2::AudioDecoder& decoder = *models.audio_decoder;
   auto source = backends.source(models.table(ComponentKind::audio_vae));
   auto lease = source->acquire(decoder.statistics_group());
-  clip.audio = ltx2::unpack_audio_latents(decoder.config(),
-                                          ltx2::denormalize_packed(decoder.statistics(), latents.audio));
+  clip.audio =
+      sampling::unpack_audio(ltx2::denormalize_packed(decoder.statistics(), latents.audio), settings.audio);
   return clip;
 }
 

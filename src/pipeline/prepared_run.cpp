@@ -35,7 +35,6 @@ TextJob job_for(const std::string& prompt, const std::optional<InjectedPrompt>& 
   return job;
 }
 
-
 void prepare_text(PreparedRun& run, Purpose purpose) {
   const bool negative = sampling::needed_passes(run.settings.guidance).negative;
   const bool needs_encoder = !run.injection.positive || (negative && !run.injection.negative);

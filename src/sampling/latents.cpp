@@ -5,13 +5,6 @@
 #include <cmath>
 
 namespace sluice::sampling {
-namespace {
-
-at::Tensor by_channel(const at::Tensor& values) {
-  return values.view({1, -1, 1, 1, 1});
-}
-
-}  // namespace
 
 std::int64_t latent_frames(std::int64_t frames, const VideoCompression& compression) {
   return (frames - 1) / compression.frames + 1;
@@ -44,22 +37,6 @@ at::Tensor pack_audio(const at::Tensor& latents) {
 
 at::Tensor unpack_audio(const at::Tensor& tokens, const AudioLatentShape& shape) {
   return tokens.unflatten(2, {shape.channels, shape.mel_bins}).transpose(1, 2).contiguous();
-}
-
-at::Tensor normalize_video(const at::Tensor& latents, const LatentStatistics& statistics) {
-  return (latents - by_channel(statistics.mean)) / by_channel(statistics.std);
-}
-
-at::Tensor denormalize_video(const at::Tensor& latents, const LatentStatistics& statistics) {
-  return latents * by_channel(statistics.std) + by_channel(statistics.mean);
-}
-
-at::Tensor normalize_audio(const at::Tensor& tokens, const LatentStatistics& statistics) {
-  return (tokens - statistics.mean) / statistics.std;
-}
-
-at::Tensor denormalize_audio(const at::Tensor& tokens, const LatentStatistics& statistics) {
-  return tokens * statistics.std + statistics.mean;
 }
 
 }  // namespace sluice::sampling

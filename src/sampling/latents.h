@@ -1,7 +1,6 @@
 #pragma once
-// Latents: their shapes for a clip's size, packing into the transformer's tokens, normalization with the
-// autoencoders' statistics.  Source: prepare_latents, prepare_audio_latents, _pack_* and _normalize_* of
-// diffusers' LTX2Pipeline.
+// Latents: their shapes for a clip's size, and packing into the transformer's tokens.  Source:
+// prepare_latents, prepare_audio_latents and _pack_* of diffusers' LTX2Pipeline.
 
 #include <sluice/units.h>
 
@@ -54,18 +53,5 @@ at::Tensor pack_video(
 at::Tensor unpack_video(const at::Tensor& tokens, const VideoLatentShape& shape);  // and back
 at::Tensor pack_audio(const at::Tensor& latents);  // [B, C, L, M] -> [B, L, C·M], channel = c · M + mel
 at::Tensor unpack_audio(const at::Tensor& tokens, const AudioLatentShape& shape);
-
-// f32 vectors of the autoencoder: video one a channel, audio one a packed channel (C · M).
-struct LatentStatistics {
-  at::Tensor mean;
-  at::Tensor std;
-};
-
-// (z - mean) / std: what the transformer sees; and back, z · std + mean.
-at::Tensor normalize_video(const at::Tensor& latents, const LatentStatistics& statistics);  // [B, C, F, H, W]
-at::Tensor denormalize_video(const at::Tensor& latents,
-                             const LatentStatistics& statistics);                          // [B, C, F, H, W]
-at::Tensor normalize_audio(const at::Tensor& tokens, const LatentStatistics& statistics);  // [B, L, C·M]
-at::Tensor denormalize_audio(const at::Tensor& tokens, const LatentStatistics& statistics);  // [B, L, C·M]
 
 }  // namespace sluice::sampling

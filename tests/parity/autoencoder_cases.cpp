@@ -2,6 +2,7 @@
 #include "models/ltx2/audio_vae/decoder.h"
 #include "models/ltx2/video_vae/decode_stream.h"
 #include "parity/registry.h"
+#include "sampling/latents.h"
 #include "support/fixture.h"
 
 #include <ATen/ATen.h>
@@ -59,7 +60,10 @@ Results run_audio_decode(const Case& parity_case) {
     const auto lease = source->acquire(decoder.statistics_group());
     const at::Tensor packed =
         ltx2::denormalize_packed(decoder.statistics(), parity_case.input("latents_packed_normalized"));
-    latents = ltx2::unpack_audio_latents(decoder.config(), packed);
+    const auto& config = decoder.config();
+    latents = sampling::unpack_audio(
+        packed,
+        {.channels = config.latent_channels, .length = packed.size(1), .mel_bins = config.latent_bins()});
   }
   Results results;
   results.add("latents", latents);

@@ -1,6 +1,8 @@
 // pipeline/text_*: whole denoising loops from prompt embeddings and noise to clean latents.
+#include "models/ltx2/audio_vae/decoder.h"
 #include "models/ltx2/connectors/connectors.h"
 #include "models/ltx2/transformer/transformer.h"
+#include "models/ltx2/video_vae/latent_statistics.h"
 #include "parity/registry.h"
 #include "pipeline/denoise.h"
 #include "sampling/guidance.h"
@@ -68,9 +70,14 @@ void check_shape(const at::Tensor& tensor, at::IntArrayRef shape, const char* na
                                     format_shape(tensor.sizes()), format_shape(shape)));
 }
 
-sampling::LatentStatistics statistics(const Case& parity_case, const std::string& stream) {
-  return {.mean = parity_case.input(stream + "_latents_mean"),
-          .std = parity_case.input(stream + "_latents_std")};
+constexpr double kScalingFactor = 1.0;  // the pipeline cases' statistics are all there is
+
+ltx2::LatentStatistics video_statistics(const Case& parity_case) {
+  return {.mean = parity_case.input("video_latents_mean"), .std = parity_case.input("video_latents_std")};
+}
+
+ltx2::AudioLatentStatistics audio_statistics(const Case& parity_case) {
+  return {.mean = parity_case.input("audio_latents_mean"), .std = parity_case.input("audio_latents_std")};
 }
 
 // Pure noise, or given latents brought back to a noise level.
@@ -85,13 +92,13 @@ Latents start_of(const Case& parity_case, const Shapes& shapes) {
   const auto level = parity_case.param_or("noise_scale", 0.0);
   if (parity_case.has_param("latents")) {
     const at::Tensor& given = parity_case.input(parity_case.param<std::string>("latents"));
-    const at::Tensor clean = sampling::normalize_video(given, statistics(parity_case, "video"));
+    const at::Tensor clean = ltx2::normalize(video_statistics(parity_case), kScalingFactor, given);
     x.video = sampling::add_noise(sampling::pack_video(clean), x.video, level);
   }
   if (parity_case.has_param("audio_latents")) {
     const at::Tensor& given = parity_case.input(parity_case.param<std::string>("audio_latents"));
     const at::Tensor clean =
-        sampling::normalize_audio(sampling::pack_audio(given), statistics(parity_case, "audio"));
+        ltx2::normalize_packed(audio_statistics(parity_case), sampling::pack_audio(given));
     x.audio = sampling::add_noise(clean, x.audio, level);
   }
   return x;
@@ -145,11 +152,11 @@ Results run_text(const Case& parity_case) {
   const Latents clean = pipeline::denoise(models.transformer, *models.transformer_weights, positions,
                                           contexts_of(parity_case, models, setup.guidance), setup,
                                           start_of(parity_case, shapes), {.after_step = keep_step});
-  results.add("video_latents", sampling::denormalize_video(sampling::unpack_video(clean.video, shapes.video),
-                                                           statistics(parity_case, "video")));
+  results.add("video_latents", ltx2::denormalize(video_statistics(parity_case), kScalingFactor,
+                                                 sampling::unpack_video(clean.video, shapes.video)));
   results.add("audio_latents",
-              sampling::unpack_audio(
-                  sampling::denormalize_audio(clean.audio, statistics(parity_case, "audio")), shapes.audio));
+              sampling::unpack_audio(ltx2::denormalize_packed(audio_statistics(parity_case), clean.audio),
+                                     shapes.audio));
   const at::Tensor used = at::tensor(at::ArrayRef<float>(setup.sigmas)),
                    wanted = at::tensor(parity_case.param<std::vector<double>>("sigmas_used"));
   const auto same = test::all_close(used, wanted, {.atol = 2e-6});

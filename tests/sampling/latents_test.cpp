@@ -61,26 +61,5 @@ TEST(AudioLength, takes_an_exact_ntsc_rate) {
   EXPECT_EQ(audio_latent_length(121, Rational{24, 1}), 126);        // 126.04
 }
 
-TEST(Normalization, of_video_works_by_channel_and_is_undone) {
-  at::Tensor latents = at::arange(8, at::kFloat).view({1, 2, 1, 2, 2});
-  LatentStatistics statistics{.mean = at::tensor({1.0f, 4.0f}), .std = at::tensor({2.0f, 0.5f})};
-
-  at::Tensor normalized = normalize_video(latents, statistics);
-
-  EXPECT_EQ(normalized[0][0][0][1][1].item<float>(), 1.0f);  // (3 - 1) / 2
-  EXPECT_EQ(normalized[0][1][0][1][1].item<float>(), 6.0f);  // (7 - 4) / 0.5
-  EXPECT_TRUE(at::equal(denormalize_video(normalized, statistics), latents));
-}
-
-TEST(Normalization, of_audio_works_by_packed_channel_and_is_undone) {
-  at::Tensor tokens = at::arange(6, at::kFloat).view({1, 2, 3});
-  LatentStatistics statistics{.mean = at::tensor({1.0f, 2.0f, 3.0f}), .std = at::tensor({1.0f, 2.0f, 4.0f})};
-
-  at::Tensor normalized = normalize_audio(tokens, statistics);
-
-  EXPECT_TRUE(at::equal(normalized[0][1], at::tensor({2.0f, 1.0f, 0.5f})));
-  EXPECT_TRUE(at::equal(denormalize_audio(normalized, statistics), tokens));
-}
-
 }  // namespace
 }  // namespace sluice::sampling

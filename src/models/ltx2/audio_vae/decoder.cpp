@@ -111,12 +111,4 @@ at::Tensor denormalize_packed(const AudioLatentStatistics& statistics, const at:
   return packed * statistics.std.to(packed.scalar_type()) + statistics.mean.to(packed.scalar_type());
 }
 
-at::Tensor unpack_audio_latents(const AudioVaeConfig& config, const at::Tensor& packed) {
-  return packed.unflatten(2, {config.latent_channels, config.latent_bins()}).transpose(1, 2).contiguous();
-}
-
-at::Tensor pack_audio_latents(const at::Tensor& latents) {
-  return latents.transpose(1, 2).flatten(2);
-}
-
 }  // namespace sluice::ltx2

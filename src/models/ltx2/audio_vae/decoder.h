@@ -71,8 +71,4 @@ class AudioDecoder {
 at::Tensor normalize_packed(const AudioLatentStatistics& statistics, const at::Tensor& packed);
 at::Tensor denormalize_packed(const AudioLatentStatistics& statistics, const at::Tensor& packed);
 
-at::Tensor unpack_audio_latents(const AudioVaeConfig& config,
-                                const at::Tensor& packed);  // -> [batch, channels, L, bins]
-at::Tensor pack_audio_latents(const at::Tensor& latents);
-
 }  // namespace sluice::ltx2
