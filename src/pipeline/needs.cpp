@@ -10,11 +10,22 @@ namespace {
 
 using ltx2::ComponentKind;
 
-constexpr Bytes kScratch = MiB(64);      // widened weight tiles (kernels/linear.h)
+constexpr Bytes kTile = MiB(64);         // widened weight tiles (kernels/linear.h)
 constexpr Bytes kHeldStates = MiB(256);  // ltx2::FeatureLimits
 
 Bytes bytes(std::int64_t elements, Bytes size) {
   return static_cast<Bytes>(elements) * size;
+}
+
+// Weights of another dtype than the computation's are widened a tile at a time into one reused block.
+Bytes widened_tile(const weights::ComponentTable& table, at::ScalarType compute) {
+  const Bytes size = compute == at::kBFloat16 ? 2 : 4;
+  Bytes largest = 0;
+  for (const auto& [name, tensor] : table.tensors) {
+    const bool same = tensor.dtype == (compute == at::kBFloat16 ? Dtype::BF16 : Dtype::F32);
+    if (!same && tensor.shape.size() >= 2) largest = std::max(largest, bytes(tensor.elements(), size));
+  }
+  return std::min(largest, kTile);
 }
 
 Bytes text_activations(const TextEncoder& encoder, const ltx2::ConnectorsConfig& connectors, Bytes size) {
@@ -23,7 +34,7 @@ Bytes text_activations(const TextEncoder& encoder, const ltx2::ConnectorsConfig&
   const Bytes layer = bytes(tokens * (6 * gemma.hidden_size + 2 * gemma.intermediate_size), size);
   const Bytes states = std::min(bytes(tokens * connectors.feature_columns(), size), kHeldStates);
   const Bytes connector = bytes(tokens * 10 * (connectors.video.width() + connectors.audio.width()), size);
-  return std::max(layer + states, connector) + kScratch;
+  return std::max(layer + states, connector);
 }
 
 Bytes denoise_activations(const ltx2::TransformerConfig& config, const Settings& settings, Bytes size) {
@@ -38,7 +49,7 @@ Bytes denoise_activations(const ltx2::TransformerConfig& config, const Settings&
   const Bytes attention = bytes(6 * video, size) + bytes(3 * video, 4);
   const Bytes feed_forward = bytes(6 * video, size);
   return static_cast<Bytes>(passes) * (bytes(video + audio, size) + 2 * text) + tables +
-         std::max(attention, feed_forward) + kScratch;
+         std::max(attention, feed_forward);
 }
 
 // The decoder's own count, and what the allocator and oneDNN hold beside it (30 to 130 MiB measured at 256 x
@@ -78,22 +89,23 @@ std::vector<PhaseNeeds> phase_needs(const NeedsRequest& request) {
   if (request.encoder) {
     const Bytes total = request.encoder->accounting.bound_bytes + weights(ComponentKind::connectors);
     phases.push_back({"text", total,
-                      text_activations(*request.encoder, models.connectors->config(), size) + copied(total)});
+                      text_activations(*request.encoder, models.connectors->config(), size) +
+                          widened_tile(request.encoder->table, settings.dtype) + copied(total)});
   }
   phases.push_back({"denoise", weights(ComponentKind::transformer),
                     denoise_activations(models.transformer->config(), settings, size) +
+                        widened_tile(models.table(ComponentKind::transformer), settings.dtype) +
                         copied(weights(ComponentKind::transformer))});
   if (!request.decode) return phases;
   if (request.sound) {
     const Bytes total = weights(ComponentKind::audio_vae) + weights(ComponentKind::vocoder);
     const std::int64_t mel_frames = models.audio_decoder->config().mel_frames(settings.audio.length);
-    phases.push_back({"decode sound", total,
-                      2 * weights(ComponentKind::vocoder) +
-                          sound_activations(models.vocoder->config(), mel_frames) + copied(total)});
+    phases.push_back(
+        {"decode sound", total, sound_activations(models.vocoder->config(), mel_frames) + copied(total)});
   }
-  phases.push_back({"decode video", weights(ComponentKind::vae),
-                    decode_activations(models.video_decoder->config(), settings, size) +
-                        copied(weights(ComponentKind::vae))});
+  phases.push_back(
+      {"decode video", weights(ComponentKind::vae),
+       decode_activations(models.video_decoder->config(), settings) + copied(weights(ComponentKind::vae))});
   return phases;
 }
 
