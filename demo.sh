@@ -10,10 +10,16 @@ find_libtorch
 configure release "${LIBTORCH_OPTIONS[@]}"
 build release sluice contact_sheet
 
+# Prints the command as one would type it, then runs it.
 run() {
-  printf '\n$'
-  printf ' %q' "$@"
-  printf '\n'
+  local word line='$'
+  for word in "$@"; do
+    case $word in
+      *' '*) line+=" \"$word\"" ;;
+      *) line+=" $word" ;;
+    esac
+  done
+  printf '\n%s\n' "$line"
   "$@"
 }
 
