@@ -59,6 +59,9 @@ CodecPtr open_codec(const VideoSettings& settings) {
   Dictionary options;
   options.set("preset", settings.preset);
   options.set("crf", fmt::format("{}", settings.crf));
+  // x264's macroblock tree reads memory that it never wrote wherever a row is no multiple of 8 macroblocks
+  // (128 pixels), so the same frames give other bytes from one run to the next (x264 164, with assembly).
+  options.set("mbtree", "0");
   int result = avcodec_open2(codec.get(), &encoder, options.address());
   if (result < 0) {
     throw Error(
