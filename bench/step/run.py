@@ -4,7 +4,8 @@
 
 Makes a transformer of --blocks blocks with sluice-synth, and measures each arm in fresh processes, in shuffled
 order, so that what else the machine does falls on all alike.  An arm's peak anonymous memory is the largest
-RssAnon of its process, from start to end, looked at every 20 ms.  Needs the packages of the reference (torch,
+RssAnon of its process, from start to end, looked at every 20 ms.  Processor seconds (of all threads) are the
+steadier measure on a machine that does something else besides.  Needs the packages of the reference (torch,
 diffusers 0.42, safetensors)."""
 
 import argparse
@@ -103,7 +104,7 @@ def measure(arguments, folder):
     model, inputs = folder / "transformer", folder / "inputs.safetensors"
     make_inputs(arguments, inputs)
     arms = [arm for arm in ARMS if not arguments.arms or "-".join(arm) in arguments.arms.split(",")]
-    results = {arm: {"seconds": [], "peak": 0} for arm in arms}
+    results = {arm: {"seconds": [], "cpu_seconds": [], "peak": 0} for arm in arms}
     order = random.Random(arguments.seed)
     for _ in range(arguments.rounds):
         for who, dtype in order.sample(arms, len(arms)):
@@ -115,7 +116,8 @@ def measure(arguments, folder):
                 command += [f"--{key}", str(value)]
             numbers, peak = run_arm(command)
             result = results[who, dtype]
-            result["seconds"] += numbers["seconds"]
+            for key in ("seconds", "cpu_seconds"):
+                result[key] += numbers[key]
             result["peak"] = max(result["peak"], peak)
             print(f"{who} {dtype}: {numbers['seconds']} s, {peak / 2**30:.2f} GiB, load {os.getloadavg()[0]:.1f}",
                   file=sys.stderr)
@@ -123,21 +125,24 @@ def measure(arguments, folder):
 
 
 def report(results, folder):
-    print("| arm | median s | min | max | peak anonymous GiB |\n|---|---|---|---|---|")
+    print("| arm | median s | min | max | median cpu s | peak anonymous GiB |\n|---|---|---|---|---|---|")
     for (who, dtype), result in results.items():
-        s = result["seconds"]
-        print(f"| {who} {dtype} | {statistics.median(s):.2f} | {min(s):.2f} | {max(s):.2f} | {result['peak'] / 2**30:.2f} |")
+        s, cpu = result["seconds"], statistics.median(result["cpu_seconds"])
+        print(f"| {who} {dtype} | {statistics.median(s):.2f} | {min(s):.2f} | {max(s):.2f} | {cpu:.2f} "
+              f"| {result['peak'] / 2**30:.2f} |")
     for dtype in ("f32", "bf16"):
         ours, theirs = results.get(("sluice", dtype)), results.get(("diffusers", dtype))
         if not ours or not theirs:
             continue
-        speed = statistics.median(theirs["seconds"]) / statistics.median(ours["seconds"])
-        print(f"{dtype}: {speed:.2f} times as fast, {ours['peak'] / theirs['peak']:.3f} of the memory; "
-              f"difference {compare(folder / f'sluice-{dtype}.safetensors', folder / f'diffusers-{dtype}.safetensors')}")
-        if ("diffusers", "f32") in results and dtype == "bf16":
-            reference = folder / "diffusers-f32.safetensors"
-            print(f"bf16 against f32: sluice {compare(folder / 'sluice-bf16.safetensors', reference)}, "
-                  f"diffusers {compare(folder / 'diffusers-bf16.safetensors', reference)}")
+        speed, cpu = (statistics.median(theirs[k]) / statistics.median(ours[k]) for k in ("seconds", "cpu_seconds"))
+        difference = compare(folder / f"sluice-{dtype}.safetensors", folder / f"diffusers-{dtype}.safetensors")
+        print(f"{dtype}: {speed:.2f} times as fast ({cpu:.2f} by processor time), "
+              f"{ours['peak'] / theirs['peak']:.3f} of the memory; largest difference {difference}")
+    truth = folder / "diffusers-f32.safetensors"
+    if truth.exists():
+        for who in ("sluice", "diffusers"):
+            if (who, "bf16") in results:
+                print(f"{who} bf16 against f32: {compare(folder / f'{who}-bf16.safetensors', truth)}")
 
 
 def main():

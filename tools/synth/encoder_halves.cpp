@@ -70,13 +70,13 @@ json video_encoder_config(const json& vae) {
           {"encoder_causal", true}};
 }
 
-std::vector<NamedShape> video_encoder(const json& config) {
+std::vector<NamedShape> video_encoder(const json& config, std::int64_t base_channels) {
   ConfigReader read(config, "vae");
   const auto channels = read.required<Numbers>("block_out_channels");
   const auto layers = read.required<Numbers>("layers_per_block");
   const auto types = read.required<std::vector<std::string>>("downsample_type");
   const std::int64_t patch = read.count("patch_size"), latent = read.count("latent_channels");
-  std::int64_t width = read.count("encoder_base_channels");
+  std::int64_t width = base_channels;
 
   ConvList list({3, 3, 3});
   list.conv("encoder.conv_in", read.count("in_channels") * patch * patch, width);

@@ -3,6 +3,7 @@
 #include "synth/parameters.h"
 #include "synth/plan.h"
 #include "synth/sizes.h"
+#include "synth/text_encoder.h"
 #include "synth/write.h"
 
 #include <sluice/error.h>
@@ -25,13 +26,14 @@ struct Arguments {
   std::string output, preset, config, shard_size = "5G", layout = "single", dtype = "bf16";
   std::string model_version = "2.3.0";
   std::vector<std::string> components;
-  std::optional<std::int64_t> blocks;
+  std::string text_encoder, tokenizer;
+  std::optional<std::int64_t> blocks, text_layers, text_hidden, text_vocabulary;
   std::uint64_t seed = 0;
   bool overwrite = false, dry_run = false;
 };
 
 void declare(CLI::App& app, Arguments& to) {
-  app.add_option("-o,--output", to.output, "file (single), or folder (shards, diffusers)")->required();
+  app.add_option("-o,--output", to.output, "file (single), or folder (shards, diffusers)");
   app.add_option("--preset", to.preset, "tiny or 22b; default: 22b with --blocks, else tiny");
   app.add_option("--config", to.config, "sizes: a JSON file like the config in a published file's metadata")
       ->excludes("--preset");
@@ -47,11 +49,16 @@ void declare(CLI::App& app, Arguments& to) {
       ->capture_default_str();
   app.add_option("--seed", to.seed, "values follow from it and the tensors' names")->capture_default_str();
   app.add_option("--model-version", to.model_version, "model_version in the metadata")->capture_default_str();
+  app.add_option("--text-encoder", to.text_encoder, "also, or only, a Gemma 3 folder that fits the sizes");
+  app.add_option("--text-layers", to.text_layers, "its layers")->check(CLI::PositiveNumber);
+  app.add_option("--text-hidden", to.text_hidden, "its width")->check(CLI::PositiveNumber);
+  app.add_option("--text-vocabulary", to.text_vocabulary, "its embeddings")->check(CLI::PositiveNumber);
+  app.add_option("--tokenizer", to.tokenizer, "a tokenizer.json to copy into it")->check(CLI::ExistingFile);
   app.add_flag("--overwrite", to.overwrite, "replace what is there");
   app.add_flag("--dry-run", to.dry_run, "print names, dtypes and shapes, write nothing");
   app.footer(
       "examples:\n"
-      "  sluice-synth -o tiny.safetensors\n"
+      "  sluice-synth -o tiny.safetensors --text-encoder tiny-gemma --tokenizer tokenizer.json\n"
       "  sluice-synth -o block-bench --blocks 4 --components transformer --layout diffusers");
 }
 
@@ -82,16 +89,41 @@ std::vector<ltx2::ComponentKind> kinds_of(const Arguments& arguments) {
   return kinds;
 }
 
-synth::Plan plan_of(const Arguments& arguments) {
-  const synth::Sizes sizes = sizes_of(arguments);
+synth::Plan checkpoint_plan(const Arguments& arguments, const synth::Sizes& sizes,
+                            const synth::PlanOptions& options) {
   std::vector<synth::Component> components;
   for (ltx2::ComponentKind kind : kinds_of(arguments)) components.push_back(make_component(kind, sizes));
-  const synth::PlanOptions options{.dtype = arguments.dtype == "f32" ? Dtype::F32 : Dtype::BF16,
-                                   .model_version = arguments.model_version,
-                                   .shard_size = parse_bytes(arguments.shard_size)};
   if (arguments.layout == "shards") return plan_shards(arguments.output, components, sizes, options);
   if (arguments.layout == "diffusers") return plan_diffusers(arguments.output, components, options);
   return plan_single_file(arguments.output, components, sizes, options);
+}
+
+synth::Plan text_plan(const Arguments& arguments, const synth::Sizes& sizes,
+                      const synth::PlanOptions& options) {
+  synth::TextSizes text = text_sizes(sizes);
+  if (arguments.text_layers) text.num_hidden_layers = *arguments.text_layers;
+  if (arguments.text_hidden) text.hidden_size = *arguments.text_hidden;
+  if (arguments.text_vocabulary) text.vocab_size = *arguments.text_vocabulary;
+  synth::Plan plan;
+  synth::TextOptions to{
+      .folder = arguments.text_encoder, .dtype = options.dtype, .shard_size = options.shard_size};
+  if (!arguments.tokenizer.empty()) to.tokenizer = arguments.tokenizer;
+  add_text_encoder(plan, text, to);
+  return plan;
+}
+
+// The checkpoint and the text encoder are plans of their own: each is written and replaced by itself.
+std::vector<synth::Plan> plans_of(const Arguments& arguments) {
+  if (arguments.output.empty() && arguments.text_encoder.empty())
+    throw Error(ErrorKind::usage, "nothing to write", "name --output, --text-encoder or both");
+  const synth::Sizes sizes = sizes_of(arguments);
+  const synth::PlanOptions options{.dtype = arguments.dtype == "f32" ? Dtype::F32 : Dtype::BF16,
+                                   .model_version = arguments.model_version,
+                                   .shard_size = parse_bytes(arguments.shard_size)};
+  std::vector<synth::Plan> plans;
+  if (!arguments.output.empty()) plans.push_back(checkpoint_plan(arguments, sizes, options));
+  if (!arguments.text_encoder.empty()) plans.push_back(text_plan(arguments, sizes, options));
+  return plans;
 }
 
 void print(const synth::Plan& plan) {
@@ -105,12 +137,18 @@ void print(const synth::Plan& plan) {
 }
 
 void run(const Arguments& arguments) {
-  const synth::Plan plan = plan_of(arguments);
-  if (arguments.dry_run) return print(plan);
-  check_plan(plan, arguments.overwrite ? Existing::overwrite : Existing::refuse);
-  write_plan(plan, arguments.seed, [](const std::filesystem::path& path, Bytes size) {
-    fmt::print(stderr, "{}  {}\n", path.string(), format_bytes(size));
-  });
+  const std::vector<synth::Plan> plans = plans_of(arguments);
+  if (arguments.dry_run) {
+    std::for_each(plans.begin(), plans.end(), print);
+    return;
+  }
+  const Existing existing = arguments.overwrite ? Existing::overwrite : Existing::refuse;
+  for (const synth::Plan& plan : plans) check_plan(plan, existing);
+  for (const synth::Plan& plan : plans) {
+    write_plan(plan, arguments.seed, [](const std::filesystem::path& path, Bytes size) {
+      fmt::print(stderr, "{}  {}\n", path.string(), format_bytes(size));
+    });
+  }
 }
 
 }  // namespace

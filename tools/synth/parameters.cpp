@@ -65,15 +65,11 @@ json component_config(ComponentKind kind, const Sizes& sizes) {
   };
   json config = ltx2::diffusers_config(kind, sizes.config, lookup, "the sizes");
   config["_class_name"] = ltx2::diffusers_class(kind);
-  if (kind == ComponentKind::vae) {
-    const json& vae = sizes.config.at("vae");
-    config.update(video_encoder_config(vae));
-    config["encoder_base_channels"] = vae.at("encoder_base_channels");
-  }
+  if (kind == ComponentKind::vae) config.update(video_encoder_config(sizes.config.at("vae")));
   return config;
 }
 
-void list_tensors(Component& component) {
+void list_tensors(Component& component, const Sizes& sizes) {
   const json& config = component.config;
   switch (component.kind) {
     case ComponentKind::transformer: {
@@ -85,7 +81,8 @@ void list_tensors(Component& component) {
       return append(component.tensors, model.groups());
     }
     case ComponentKind::vae: {
-      append(component.tensors, video_encoder(config));
+      const std::int64_t width = ConfigReader(sizes.config.at("vae"), "vae").count("encoder_base_channels");
+      append(component.tensors, video_encoder(config, width));
       const ltx2::VideoDecoder model(ltx2::VideoVaeConfig::parse(config));
       return append(component.tensors, model.groups());
     }
@@ -109,7 +106,7 @@ void list_tensors(Component& component) {
 
 Component make_component(ComponentKind kind, const Sizes& sizes) {
   Component component{kind, component_config(kind, sizes), {}};
-  list_tensors(component);
+  list_tensors(component, sizes);
   return component;
 }
 

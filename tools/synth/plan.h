@@ -39,9 +39,14 @@ struct PlannedText {
   std::string text;
 };
 
+struct PlannedCopy {
+  std::filesystem::path from, to;
+};
+
 struct Plan {
   std::vector<PlannedFile> files;
   std::vector<PlannedText> texts;
+  std::vector<PlannedCopy> copies;
 
   Bytes data_size() const;
   std::size_t tensors() const;

@@ -98,7 +98,7 @@ const char* const kTinyConfig = R"json({
   "normalize_latent_channels": false, "encoder_base_channels": 16, "decoder_base_channels": 8,
   "spatial_padding_mode": "zeros"},
 "audio_vae": {"model": {"params": {"ddconfig": {"double_z": true, "mel_bins": 64, "z_channels": 2, "resolution": 256,
-  "downsample_time": false, "in_channels": 2, "out_ch": 2, "ch": 16, "ch_mult": [1, 1, 2],
+  "downsample_time": false, "in_channels": 2, "out_ch": 2, "ch": 32, "ch_mult": [1, 1, 2],
   "num_res_blocks": 1, "attn_resolutions": [], "dropout": 0.0, "mid_block_add_attention": false,
   "norm_type": "pixel", "causality_axis": "height"}, "sampling_rate": 16000}},
   "preprocessing": {"audio": {"sampling_rate": 16000, "stereo": true}, "stft": {"filter_length": 1024,

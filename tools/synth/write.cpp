@@ -118,6 +118,8 @@ void write_plan(const Plan& plan, std::uint64_t seed, const FileObserver& observ
     if (observer) observer(file.path, fs::file_size(file.path));
   }
   for (const PlannedText& text : plan.texts) write_text(text);
+  for (const PlannedCopy& copy : plan.copies)
+    fs::copy_file(copy.from, copy.to, fs::copy_options::overwrite_existing);
 }
 
 }  // namespace sluice::synth
