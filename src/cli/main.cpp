@@ -51,8 +51,7 @@ bool asks_for_json(int argc, char** argv) {
 
 // CLI11's own words for what is wrong, with the nearest flag that exists.
 Error usage_error(const CLI::ParseError& error, const CLI::App& app) {
-  if (auto extras = dynamic_cast<const CLI::ExtrasError*>(&error)) {
-    (void)extras;
+  if (dynamic_cast<const CLI::ExtrasError*>(&error)) {
     const CLI::App* command = &app;
     for (const CLI::App* sub : app.get_subcommands()) command = sub;
     const auto left = command->remaining();
@@ -65,7 +64,7 @@ Error usage_error(const CLI::ParseError& error, const CLI::App& app) {
 }
 
 int run(int argc, char** argv) {
-  CLI::App app{"sluice: text to video with sound by LTX-2.3, on machines that are too small for it"};
+  CLI::App app{"text to video with sound by LTX-2.3, on machines that are too small for it", "sluice"};
   app.set_version_flag("--version", fmt::format("sluice {}", version()));
   app.require_subcommand(1);
   app.footer(kExitCodes);

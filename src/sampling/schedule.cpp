@@ -81,8 +81,10 @@ std::span<const double> stage_2_sigmas() {
 }
 
 std::vector<double> evenly_spaced_sigmas(std::int64_t steps) {
-  if (steps < 1)
-    throw Error(ErrorKind::usage, fmt::format("{} denoising steps", steps), "at least 1 is needed");
+  constexpr auto kMost = static_cast<std::int64_t>(kTrainTimesteps);
+  if (steps < 1 || steps > kMost)
+    throw Error(ErrorKind::usage, fmt::format("{} denoising steps", steps),
+                fmt::format("take between 1 and {}, as many as the model knows noise levels", kMost));
   std::vector<double> sigmas(static_cast<std::size_t>(steps));
   const double last = 1.0 / static_cast<double>(steps);
   // numpy's linspace: i · step + start, the last value set to the end itself.

@@ -37,7 +37,7 @@ SchedulerConfig distilled_scheduler();  // leaves a list as it is
 std::span<const double> distilled_sigmas();  // 8 steps
 std::span<const double> stage_2_sigmas();    // 3 steps, the end of the distilled list
 
-// linspace(1, 1 / steps, steps): what the dev schedule starts from.  Error(usage) unless steps > 0.
+// linspace(1, 1 / steps, steps): what the dev schedule starts from.  Error(usage) unless 1 <= steps <= 1000.
 std::vector<double> evenly_spaced_sigmas(std::int64_t steps);
 
 // mu = m · tokens + b, through (base_image_seq_len, base_shift) and (max_image_seq_len, max_shift).
