@@ -27,7 +27,6 @@ sluice=build/release/bin/sluice
 model=(--model demo/model/ltx-2.3-demo.safetensors --text-encoder demo/model/text_encoder --variant distilled)
 clip=(--width 64 --height 64 --frames 17)  # what the model was trained for
 out=demo/out
-rm -rf "$out"
 mkdir -p "$out"
 begin=$SECONDS
 
@@ -35,20 +34,20 @@ say "what a request needs, from the file's header alone"
 run $sluice plan "${model[@]}" "${clip[@]}" --prompt "a red circle moves right on a navy background, high tone"
 
 say "prompts to clips with sound"
-run $sluice generate -q "${model[@]}" "${clip[@]}" --seed 42 \
+run $sluice generate --quiet --overwrite "${model[@]}" "${clip[@]}" --seed 42 \
   --prompt "a red circle moves right on a navy background, high tone" \
   -o $out/red.mp4 --frames-dir $out/frames-red --wav $out/red.wav
-run $sluice generate -q "${model[@]}" "${clip[@]}" --seed 7 \
+run $sluice generate --quiet --overwrite "${model[@]}" "${clip[@]}" --seed 7 \
   --prompt "a yellow circle moves up on a black background, middle tone" \
   -o $out/yellow.mp4 --frames-dir $out/frames-yellow
-run $sluice generate -q "${model[@]}" "${clip[@]}" --seed 3 \
+run $sluice generate --quiet --overwrite "${model[@]}" "${clip[@]}" --seed 3 \
   --prompt "a magenta circle moves left on a grey background, low tone" \
   -o $out/magenta.mp4 --frames-dir $out/frames-magenta
 
 say "all of it in one picture: a row for each clip, every second frame"
 run build/release/bin/contact_sheet --every 2 --scale 2 -o $out/sheet.png \
   $out/frames-red $out/frames-yellow $out/frames-magenta
-rm -r $out/frames-*
+rm -r $out/frames-red $out/frames-yellow $out/frames-magenta
 
 printf '\nmade in %d s:\n' $((SECONDS - begin))
 ls -l $out
