@@ -118,7 +118,7 @@ class Attention {
     std::int64_t keys, values, queries, scores, weights, sums, bias, bytes;
 
     explicit Layout(const Attention& a) {
-      const std::int64_t padded_keys = round_up(a.keys_, kSoftmaxLanes);
+      const std::int64_t padded_keys = round_up(a.keys_, kLanes);
       const std::int64_t columns = std::min(padded_keys, kBlockKeys);
       std::int64_t at = 0;
       auto take = [&](std::int64_t bytes) { return std::exchange(at, at + round_up(bytes, 64)); };
@@ -165,7 +165,7 @@ class Attention {
     SoftmaxState states[kBlockRows];
     for (std::int64_t key = 0; key < keys_; key += kBlockKeys) {
       const std::int64_t columns = std::min(kBlockKeys, keys_ - key);
-      const std::int64_t stride = round_up(columns, kSoftmaxLanes);
+      const std::int64_t stride = round_up(columns, kLanes);
       at::native::cpublas::brgemm(rows, columns, dim_, dim_, columns, stride, /*add_C=*/false,
                                   buffers.queries, buffers.keys + key * dim_, buffers.scores, kPaired);
       for (std::int64_t i = 0; i < rows; ++i) {
@@ -186,8 +186,8 @@ class Attention {
   }
 
   // The weights of f32 are written over the scores.
-  static std::uint16_t* as_bits(at::BFloat16* p) { return reinterpret_cast<std::uint16_t*>(p); }
-  static std::uint16_t* as_bits(float*) { return nullptr; }
+  static Bf16* as_bits(at::BFloat16* p) { return reinterpret_cast<Bf16*>(p); }
+  static Bf16* as_bits(float*) { return nullptr; }
   void write_row(const float* row, float factor, float* to) const { scale_row(row, dim_, factor, to); }
   void write_row(const float* row, float factor, at::BFloat16* to) const {
     scale_row(row, dim_, factor, as_bits(to));

@@ -1,6 +1,7 @@
 #include "nn/attention.h"
 
 #include "kernels/attention.h"
+#include "kernels/norm.h"
 
 #include <ATen/ATen.h>
 
@@ -12,11 +13,13 @@ at::Tensor split_heads(const at::Tensor& x,
   return x.unflatten(2, {heads, -1}).transpose(1, 2);
 }
 
-// Normed, rotated queries or keys, heads split.
-at::Tensor prepared(const at::Tensor& projected, const at::Tensor& norm, const AttentionConfig& config,
+// Queries or keys as projected, normed and rotated in place; heads split.
+at::Tensor prepared(at::Tensor x, const at::Tensor& norm, const AttentionConfig& config,
                     const RopeTable* rope) {
-  at::Tensor x = rms_norm(projected, config.norm_eps, norm);
-  if (rope) x = apply_rope(*rope, config.rope_layout, x);
+  const bool fused = rope && config.rope_layout == RopeLayout::split;
+  kernels::rms_norm_rotate_(x, config.norm_eps, norm,
+                            fused ? kernels::SplitRotation{rope->cos, rope->sin} : kernels::SplitRotation{});
+  if (rope && !fused) x = apply_rope(*rope, config.rope_layout, x);
   return split_heads(x, config.heads);
 }
 
@@ -57,7 +60,7 @@ at::Tensor attention(const Attention& layer, const AttentionInput& input) {
   }
   if (layer.config.gated) {
     at::Tensor gate = at::sigmoid(linear(layer.to_gate_logits, input.x)) * 2;  // [batch, tokens, heads]
-    out = (out.unflatten(2, {layer.config.heads, -1}) * gate.unsqueeze(-1)).flatten(2);
+    out.unflatten(2, {layer.config.heads, -1}).mul_(gate.unsqueeze(-1));
   }
   return linear(layer.to_out, out);
 }

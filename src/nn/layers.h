@@ -39,6 +39,10 @@ at::Tensor layer_norm(const at::Tensor& x, double eps);
 // x * (1 + scale) + shift; scale and shift broadcast over tokens.
 at::Tensor modulate(const at::Tensor& x, const at::Tensor& scale, const at::Tensor& shift);
 
+// modulate(rms_norm(x), scale, shift) in one pass, rounded once.
+at::Tensor modulated_rms_norm(const at::Tensor& x, double eps, const at::Tensor& scale,
+                              const at::Tensor& shift);
+
 // Linear(dim, inner), gelu tanh, Linear(inner, dim): names net.0.proj and net.2.
 struct FeedForward {
   Linear up;
@@ -52,6 +56,8 @@ struct FeedForwardShape {
 };
 
 void declare(const weights::ParameterScope& scope, FeedForward& layer, FeedForwardShape shape);
+
+// Tokens go through in pieces, so that the inner values take at most 64 MiB.
 at::Tensor feed_forward(const FeedForward& layer, const at::Tensor& x);  // [..., dim] -> [..., dim]
 
 }  // namespace sluice::nn

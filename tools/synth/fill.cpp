@@ -33,6 +33,14 @@ double fan_in(const NamedShape& tensor) {
   return std::accumulate(tensor.shape.begin() + 1, tensor.shape.end(), 1.0, std::multiplies<>());
 }
 
+// The vocoder's generators have no norms: full-size residual steps, three a stage, would grow 2^9 times, and
+// the wave would be nothing but clipped.
+double gain(std::string_view name) {
+  if (contains(name, "resnets.") && contains(name, "convs2.")) return 0.25;
+  if (name == "vocoder.conv_out.weight" || name == "bwe_generator.conv_out.weight") return 0.05;
+  return 1;
+}
+
 Noise matrix_noise(const NamedShape& tensor) {
   const std::string_view name = tensor.name;
   if (contains(name, "learnable_registers")) return {0, 1};
@@ -42,9 +50,7 @@ Noise matrix_noise(const NamedShape& tensor) {
     // Transposed [in, out, taps]: the stride is about half the taps, so two of them meet at each output.
     inputs = 2.0 * static_cast<double>(tensor.shape[0]);
   }
-  // The generators have no norms and add three residual steps a stage: full-size steps would grow 2^9 times.
-  const double gain = contains(name, "resnets.") && contains(name, "convs2.") ? 0.25 : 1.0;
-  return {0, static_cast<float>(gain / std::sqrt(inputs))};
+  return {0, static_cast<float>(gain(name) / std::sqrt(inputs))};
 }
 
 Noise vector_noise(std::string_view name) {

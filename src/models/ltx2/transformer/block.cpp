@@ -72,14 +72,11 @@ void declare_stream(const weights::ParameterScope& scope, StreamBlock& block, co
   scope.add(names.cross_table, block.cross_table, {5, own.width()});
 }
 
-at::Tensor modulated_norm(const at::Tensor& x, double eps, const at::Tensor& scale, const at::Tensor& shift) {
-  return nn::modulate(nn::rms_norm(x, eps), scale, shift);
-}
-
 void self_attention(const StreamBlock& block, const StreamContext& context, double eps,
                     const nn::RopeTable& rope, const at::Tensor& perturbation_mask, at::Tensor& x) {
   const Modulation& time = context.modulation.time;
-  at::Tensor h = modulated_norm(x, eps, time.row(block.table, kScaleSelf), time.row(block.table, kShiftSelf));
+  at::Tensor h =
+      nn::modulated_rms_norm(x, eps, time.row(block.table, kScaleSelf), time.row(block.table, kShiftSelf));
   h = nn::attention(
       block.self_attention,
       {.x = h, .bias = context.self_bias, .rope_q = &rope, .perturbation_mask = perturbation_mask});
@@ -99,10 +96,10 @@ at::Tensor modulated_text(const StreamBlock& block, const StreamContext& context
 void text_attention(const StreamBlock& block, const TransformerConfig& config, const StreamConfig& own,
                     const StreamContext& context, at::Tensor& x) {
   const Modulation& time = context.modulation.time;
-  at::Tensor h = nn::rms_norm(x, config.norm_eps);
-  if (own.text_modulation) {
-    h = nn::modulate(h, time.row(block.table, kScaleText), time.row(block.table, kShiftText));
-  }
+  at::Tensor h = own.text_modulation
+                     ? nn::modulated_rms_norm(x, config.norm_eps, time.row(block.table, kScaleText),
+                                              time.row(block.table, kShiftText))
+                     : nn::rms_norm(x, config.norm_eps);
   at::Tensor text = modulated_text(block, context, config.prompt_adaln);
   h = nn::attention(block.text_attention, {.x = h, .context = text, .bias = context.text_bias});
   if (own.text_modulation) {
@@ -112,45 +109,43 @@ void text_attention(const StreamBlock& block, const TransformerConfig& config, c
   }
 }
 
-// `normed` of one stream as it enters one of the two cross-modal attentions.
-at::Tensor cross_input(const StreamBlock& block, const StreamContext& context, const at::Tensor& normed,
-                       Direction direction) {
+// A stream as it enters one of the two cross-modal attentions.
+at::Tensor cross_input(const StreamBlock& block, const StreamContext& context, double eps,
+                       const at::Tensor& x, Direction direction) {
   const std::int64_t scale = direction == Direction::audio_to_video ? 0 : 2;
   const Modulation& cross = context.modulation.cross;
-  return nn::modulate(normed, cross.row(block.cross_table, scale), cross.row(block.cross_table, scale + 1));
+  return nn::modulated_rms_norm(x, eps, cross.row(block.cross_table, scale),
+                                cross.row(block.cross_table, scale + 1));
 }
 
 void cross_attention(const Block& block, const TransformerConfig& config, const BlockContext& context,
                      Streams& x) {
-  // Both norms come before either update.
-  const at::Tensor video = nn::rms_norm(x.video, config.norm_eps),
-                   audio = nn::rms_norm(x.audio, config.norm_eps);
+  auto enter = [&](Direction direction) {
+    return Streams{cross_input(block.video, context.video, config.norm_eps, x.video, direction),
+                   cross_input(block.audio, context.audio, config.norm_eps, x.audio, direction)};
+  };
   auto gate = [](const StreamBlock& own, const StreamContext& stream) {
     return stream.modulation.cross_gate.row(own.cross_table.slice(0, 4, 5), 0);
   };
-  {
-    const auto direction = Direction::audio_to_video;
-    at::Tensor h = nn::attention(block.video.cross_attention,
-                                 {.x = cross_input(block.video, context.video, video, direction),
-                                  .context = cross_input(block.audio, context.audio, audio, direction),
-                                  .rope_q = &context.positions->video_cross,
-                                  .rope_k = &context.positions->audio_cross});
-    x.video.addcmul_(h, gate(block.video, context.video));
-  }
-  {
-    const auto direction = Direction::video_to_audio;
-    at::Tensor h = nn::attention(block.audio.cross_attention,
-                                 {.x = cross_input(block.audio, context.audio, audio, direction),
-                                  .context = cross_input(block.video, context.video, video, direction),
-                                  .rope_q = &context.positions->audio_cross,
-                                  .rope_k = &context.positions->video_cross});
-    x.audio.addcmul_(h, gate(block.audio, context.audio));
-  }
+  // Both directions see the streams as they are before either update.
+  const Streams to_video = enter(Direction::audio_to_video), to_audio = enter(Direction::video_to_audio);
+  const Positions& positions = *context.positions;
+  const at::Tensor video = nn::attention(block.video.cross_attention, {.x = to_video.video,
+                                                                       .context = to_video.audio,
+                                                                       .rope_q = &positions.video_cross,
+                                                                       .rope_k = &positions.audio_cross});
+  x.video.addcmul_(video, gate(block.video, context.video));
+  const at::Tensor audio = nn::attention(block.audio.cross_attention, {.x = to_audio.audio,
+                                                                       .context = to_audio.video,
+                                                                       .rope_q = &positions.audio_cross,
+                                                                       .rope_k = &positions.video_cross});
+  x.audio.addcmul_(audio, gate(block.audio, context.audio));
 }
 
 void feed_forward(const StreamBlock& block, const StreamContext& context, double eps, at::Tensor& x) {
   const Modulation& time = context.modulation.time;
-  at::Tensor h = modulated_norm(x, eps, time.row(block.table, kScaleFeed), time.row(block.table, kShiftFeed));
+  at::Tensor h =
+      nn::modulated_rms_norm(x, eps, time.row(block.table, kScaleFeed), time.row(block.table, kShiftFeed));
   x.addcmul_(nn::feed_forward(block.feed_forward, h), time.row(block.table, kGateFeed));
 }
 
