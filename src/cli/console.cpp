@@ -23,6 +23,29 @@ void print(const std::string& text) {
   std::fflush(stderr);
 }
 
+// For errors of parts that know no remedy of their own.
+std::string_view usual_remedy(ErrorKind kind) {
+  switch (kind) {
+    case ErrorKind::usage:
+      return "see sluice --help";
+    case ErrorKind::bad_input:
+    case ErrorKind::corrupt_file:
+    case ErrorKind::mismatch:
+      return "check that this is the file you mean, or fetch it again";
+    case ErrorKind::does_not_fit:
+      return "ask for a smaller clip, see sluice plan";
+    case ErrorKind::io:
+      return "check the path, and the permissions and free space there";
+    case ErrorKind::non_finite:
+      return "the weights or the given values may be damaged; --compute-dtype f32 rules out overflow";
+    case ErrorKind::interrupted:
+      return "run the same command again";
+    case ErrorKind::internal:
+      break;
+  }
+  return "this is a bug: report it with the command line and the output of sluice --version";
+}
+
 }  // namespace
 
 ProgressDisplay::ProgressDisplay(const CommonFlags& flags)
@@ -78,13 +101,13 @@ void show_messages(const CommonFlags& flags) {
 
 int show_error(const Error& error, const CommonFlags& flags) {
   const ErrorKindInfo info = error_kind_info(error.kind());
+  const std::string hint = error.hint().empty() ? std::string(usual_remedy(error.kind())) : error.hint();
   if (flags.json) {
     const nlohmann::json object = {
-        {"error", {{"kind", std::string(info.name)}, {"message", error.what()}, {"hint", error.hint()}}}};
+        {"error", {{"kind", std::string(info.name)}, {"message", error.what()}, {"hint", hint}}}};
     std::puts(object.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
   } else {
-    print(fmt::format("sluice: {}\n", error.what()));
-    if (!error.hint().empty()) print(fmt::format("  try: {}\n", error.hint()));
+    print(fmt::format("sluice: {}\n  try: {}\n", error.what(), hint));
   }
   return info.exit_code;
 }

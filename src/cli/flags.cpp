@@ -5,6 +5,7 @@
 
 #include <array>
 #include <charconv>
+#include <limits>
 #include <utility>
 #include <vector>
 
@@ -39,6 +40,15 @@ std::vector<T> parse_list(const char* flag, const std::string& text) {
     if (item.size() == rest.size()) return values;
     rest.remove_prefix(item.size() + 1);
   }
+}
+
+// CLI11 would wrap -1 and cut what is too large.
+std::uint64_t parse_seed(const std::string& text) {
+  std::uint64_t seed = 0;
+  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seed);
+  if (error == std::errc() && end == text.data() + text.size()) return seed;
+  throw Error(ErrorKind::usage, fmt::format("--seed '{}' is no whole number of 64 bits", text),
+              fmt::format("give a number from 0 to {}", std::numeric_limits<std::uint64_t>::max()));
 }
 
 Variant parse_variant(const std::string& text) {
@@ -105,9 +115,7 @@ void RequestFlags::add_to(CLI::App& command) {
       ->group(clip);
   command.add_option("--frames", values_.frames, "8k + 1")->capture_default_str()->group(clip);
   command.add_option("--fps", fps_, "24, 23.976, 30000/1001, … (default 24)")->group(clip);
-  command.add_option("--seed", values_.seed, "as PyTorch's CPU generator")
-      ->capture_default_str()
-      ->group(clip);
+  command.add_option("--seed", seed_, "as PyTorch's CPU generator")->capture_default_str()->group(clip);
 
   const char* sampling = "Sampling";
   command
@@ -150,7 +158,7 @@ Request RequestFlags::request() const {
   if (given("--height")) request.height = values_.height;
   if (given("--frames")) request.frames = values_.frames;
   if (given("--fps")) request.fps = parse_frame_rate(fps_);
-  if (given("--seed")) request.seed = values_.seed;
+  if (given("--seed")) request.seed = parse_seed(seed_);
   if (given("--variant")) request.variant = parse_variant(variant_);
   if (given("--steps")) {
     request.steps = values_.steps;

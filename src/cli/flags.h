@@ -32,7 +32,7 @@ class RequestFlags {
   CLI::App* command_ = nullptr;
   Request values_;
   std::filesystem::path from_;
-  std::string fps_, sigmas_, stg_blocks_, variant_ = "auto", dtype_ = "auto", backend_ = "auto";
+  std::string seed_ = "42", fps_, sigmas_, stg_blocks_, variant_ = "auto", dtype_ = "auto", backend_ = "auto";
   GuidanceRequest guidance_, audio_guidance_;
 };
 

@@ -22,8 +22,11 @@ std::string metadata_text(const json& metadata) {
   for (const auto& [key, value] : metadata.items()) {
     std::string shown = value.is_string() ? value.get<std::string>() : value.dump();
     constexpr std::size_t kShown = 160;
-    if (shown.size() > kShown)
-      shown = fmt::format("{}… ({} bytes, all of it with --json)", shown.substr(0, kShown), shown.size());
+    if (shown.size() > kShown) {
+      std::size_t cut = kShown;  // between characters
+      while (cut > 0 && (static_cast<unsigned char>(shown[cut]) & 0xc0) == 0x80) --cut;
+      shown = fmt::format("{}… ({} bytes, all of it with --json)", shown.substr(0, cut), shown.size());
+    }
     text += fmt::format("  {}: {}\n", key, shown);
   }
   return text;

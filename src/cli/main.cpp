@@ -3,7 +3,7 @@
 #include "base/allocator.h"
 #include "cli/commands.h"
 #include "cli/console.h"
-#include "cli/nearest.h"
+#include "cli/usage_error.h"
 
 #include <fmt/format.h>
 
@@ -47,20 +47,6 @@ struct Command {
 bool asks_for_json(int argc, char** argv) {
   return std::any_of(argv, argv + argc,
                      [](const char* argument) { return std::string_view(argument) == "--json"; });
-}
-
-// CLI11's own words for what is wrong, with the nearest flag that exists.
-Error usage_error(const CLI::ParseError& error, const CLI::App& app) {
-  if (dynamic_cast<const CLI::ExtrasError*>(&error)) {
-    const CLI::App* command = &app;
-    for (const CLI::App* sub : app.get_subcommands()) command = sub;
-    const auto left = command->remaining();
-    const std::string first = left.empty() ? app.remaining().front() : left.front();
-    const std::string nearest = nearest_flag(first, *command);
-    return Error(ErrorKind::usage, fmt::format("'{}' is unknown", first),
-                 nearest.empty() ? "sluice --help" : fmt::format("did you mean {}?", nearest));
-  }
-  return Error(ErrorKind::usage, error.what(), "see --help");
 }
 
 int run(int argc, char** argv) {

@@ -1,6 +1,7 @@
 #include "pipeline/account.h"
 
 #include "aten/version.h"
+#include "pipeline/json_text.h"
 
 #include <ATen/core/Tensor.h>
 #include <fmt/format.h>
@@ -69,7 +70,7 @@ std::map<std::string, std::string> video_tags(const json& request, const json& f
                                   request.at("width").get<int>(), request.at("height").get<int>(),
                                   request.at("frames").get<int>(), request.at("fps").get<std::string>(),
                                   request.at("seed").get<std::uint64_t>(), request.at("sigmas").size())},
-          {kTag, all.dump()}};
+          {kTag, json_text(all, JsonLayout::one_line)}};
 }
 
 Request request_from_tags(const std::map<std::string, std::string>& tags, const std::string& where) {

@@ -9,6 +9,7 @@
 #include "media/wav_writer.h"
 #include "pipeline/account.h"
 #include "pipeline/decode_phases.h"
+#include "pipeline/json_text.h"
 #include "pipeline/latents_file.h"
 #include "pipeline/phase_meter.h"
 #include "pipeline/prepared_run.h"
@@ -101,7 +102,7 @@ class GenerateRun {
       keep_latents(error);
       throw;
     }
-    const std::string report = report_json().dump(2);
+    const std::string report = json_text(report_json());
     if (!run_.outputs.report.empty()) write_text(run_.outputs.report, report + "\n");
     return report;
   }

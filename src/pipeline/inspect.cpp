@@ -1,4 +1,5 @@
 #include "media/probe.h"
+#include "pipeline/json_text.h"
 
 #include <sluice/checkpoint.h>
 #include <sluice/sluice.h>
@@ -13,6 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using nlohmann::json;
+using pipeline::json_text;
 
 // ISO media files begin with a box "ftyp".
 bool is_video(const fs::path& path) {
@@ -101,9 +103,9 @@ json folder_json(const fs::path& path) {
 }  // namespace
 
 std::string inspect(const fs::path& path) {
-  if (fs::is_regular_file(path) && is_video(path)) return video_json(path).dump(2);
-  if (fs::exists(path / "model_index.json")) return folder_json(path).dump(2);
-  return checkpoint_json(Checkpoint::open(path)).dump(2);
+  if (fs::is_regular_file(path) && is_video(path)) return json_text(video_json(path));
+  if (fs::exists(path / "model_index.json")) return json_text(folder_json(path));
+  return json_text(checkpoint_json(Checkpoint::open(path)));
 }
 
 }  // namespace sluice

@@ -1,5 +1,6 @@
 // What a request would need, from headers alone.
 #include "pipeline/account.h"
+#include "pipeline/json_text.h"
 #include "pipeline/phase_meter.h"
 #include "pipeline/prepared_run.h"
 
@@ -75,7 +76,8 @@ json plan_json(const PreparedRun& run) {
 }  // namespace pipeline
 
 std::string plan(const Request& request, const Outputs& outputs) {
-  return pipeline::plan_json(pipeline::prepare(request, outputs, pipeline::Purpose::plan)).dump(2);
+  return pipeline::json_text(
+      pipeline::plan_json(pipeline::prepare(request, outputs, pipeline::Purpose::plan)));
 }
 
 }  // namespace sluice

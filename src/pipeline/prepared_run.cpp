@@ -3,10 +3,13 @@
 #include "base/temporary_file.h"
 #include "media/encoders.h"
 #include "media/png_writer.h"
+#include "pipeline/request_check.h"
 
 #include <sluice/error.h>
 
 #include <fmt/format.h>
+
+#include <set>
 
 namespace sluice::pipeline {
 namespace {
@@ -17,8 +20,14 @@ void check_outputs(const Outputs& outputs) {
     throw Error(ErrorKind::usage, "nothing would be written", "add -o out.mp4");
   }
   const Existing existing = outputs.overwrite ? Existing::overwrite : Existing::refuse;
+  std::set<std::filesystem::path> names;
   for (const auto& path : {outputs.video, outputs.wav, outputs.latents, outputs.trace, outputs.report}) {
-    if (!path.empty()) check_target(path, existing);
+    if (path.empty()) continue;
+    check_target(path, existing);
+    if (!names.insert(std::filesystem::weakly_canonical(path)).second) {
+      throw Error(ErrorKind::usage, fmt::format("{}: two outputs have this name", path.string()),
+                  "give each its own");
+    }
   }
   if (!outputs.frames_dir.empty()) media::check_frame_folder(outputs.frames_dir, existing);
   if (!outputs.video.empty()) media::check_encoders();
@@ -63,6 +72,7 @@ void prepare_text(PreparedRun& run, Purpose purpose) {
 
 PreparedRun prepare(const Request& request, const Outputs& outputs, Purpose purpose) {
   if (purpose == Purpose::generate) check_outputs(outputs);
+  check_values(request);
   PreparedRun run{.request = request, .outputs = outputs};
   run.models =
       open_models(request.model, run.decodes_sound() || purpose == Purpose::plan ? Sound::yes : Sound::no);

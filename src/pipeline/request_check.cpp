@@ -1,12 +1,18 @@
 #include "pipeline/request_check.h"
 
+#include "models/ltx2/text/utf8.h"
+
 #include <fmt/format.h>
+
+#include <cmath>
+#include <utility>
 
 namespace sluice::pipeline {
 namespace {
 
 constexpr std::int64_t kLargestSide = 8192;
 constexpr std::int64_t kMostFrames = 10001;
+constexpr std::int64_t kMostSteps = 1000;  // as many as there were noise levels in training
 
 // The valid values around `value`: multiples of `step` plus `offset`, at least `offset` or one step.
 std::string neighbours(std::int64_t value, std::int64_t step, std::int64_t offset, std::int64_t most) {
@@ -27,7 +33,38 @@ void check_side(std::string_view name, std::int64_t value, std::int64_t step) {
       neighbours(value, step, 0, kLargestSide));
 }
 
+void check_text(std::string_view which, const std::string& text) {
+  const auto wrong = ltx2::find_invalid_utf8(text);
+  if (!wrong) return;
+  throw Error(ErrorKind::usage,
+              fmt::format("the {} is not UTF-8: byte {} is 0x{:02x}", which, *wrong,
+                          static_cast<unsigned>(static_cast<unsigned char>(text[*wrong]))),
+              "check the encoding of the terminal or of the file that the prompt comes from");
+}
+
+void check_scales(std::string_view prefix, const GuidanceRequest& scales) {
+  for (const auto& [name, scale] :
+       {std::pair("guidance", scales.cfg), std::pair("stg", scales.stg),
+        std::pair("modality-guidance", scales.modality), std::pair("rescale", scales.rescale)}) {
+    if (!scale || std::isfinite(*scale)) continue;
+    throw Error(ErrorKind::usage, fmt::format("--{}{} {} is no finite number", prefix, name, *scale),
+                "give a number such as 3.0");
+  }
+}
+
 }  // namespace
+
+void check_values(const Request& request) {
+  check_text("prompt", request.prompt);
+  check_text("negative prompt", request.negative_prompt);
+  check_scales("", request.guidance);
+  check_scales("audio-", request.audio_guidance);
+  const std::int64_t steps = request.steps.value_or(1);
+  if (steps < 1 || steps > kMostSteps) {
+    throw Error(ErrorKind::usage, fmt::format("--steps {} is not between 1 and {}", steps, kMostSteps),
+                fmt::format("use {}", steps < 1 ? "1 or more" : fmt::format("{} or less", kMostSteps)));
+  }
+}
 
 void check_sizes(const Request& request, const sampling::VideoCompression& compression) {
   check_side("width", request.width, compression.pixels);

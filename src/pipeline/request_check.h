@@ -11,6 +11,10 @@
 
 namespace sluice::pipeline {
 
+// Error(usage) for prompts that are not UTF-8, scales that are no numbers and a count of steps that no
+// schedule has.
+void check_values(const Request& request);
+
 // Error(usage) for a width or height that is no multiple of the autoencoder's factor, a frame count that is
 // not 8k + 1, and numbers that no machine could serve.
 void check_sizes(const Request& request, const sampling::VideoCompression& compression);

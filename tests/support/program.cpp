@@ -1,7 +1,9 @@
 #include "support/program.h"
 
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <poll.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -11,7 +13,6 @@
 #include <chrono>
 #include <csignal>
 #include <fstream>
-#include <sstream>
 #include <stdexcept>
 #include <system_error>
 
@@ -46,17 +47,41 @@ void limit(int resource, std::optional<rlim_t> value) {
   if (!start.folder.empty() && ::chdir(start.folder.c_str()) != 0) ::_exit(126);
   limit(RLIMIT_FSIZE, start.file_size);
   limit(RLIMIT_AS, start.address_space);
+  if (!start.may_ignore_permissions) {
+    for (unsigned long capability : {CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH})
+      ::prctl(PR_CAPBSET_DROP, capability, 0, 0, 0);
+  }
   ::setenv("OMP_WAIT_POLICY", "passive",
            0);  // threads that spin starve each other where tests run side by side
   ::execv(kProgram, arguments.data());
   ::_exit(127);
 }
 
-std::vector<std::string> lines(const std::string& text) {
-  std::vector<std::string> all;
-  std::istringstream stream(text);
-  for (std::string line; std::getline(stream, line);) all.push_back(line);
-  return all;
+// "sluice: <message>\n  try: <hint>\n"
+struct ShownError {
+  std::string before;  // what stands above it
+  std::string message;
+  std::string hint;
+};
+
+std::optional<ShownError> shown_error(const std::string& err) {
+  constexpr std::string_view kFirst = "sluice: ", kLast = "\n  try: ";
+  const std::size_t last = err.rfind(kLast);
+  if (last == std::string::npos || !err.ends_with('\n')) return std::nullopt;
+  ShownError error{.before = {},
+                   .message = {},
+                   .hint = err.substr(last + kLast.size(), err.size() - 1 - last - kLast.size())};
+  if (error.hint.find('\n') != std::string::npos) return std::nullopt;
+  const std::size_t above = err.substr(0, last).rfind("\nsluice: ");
+  const std::size_t first = above == std::string::npos ? 0 : above + 1;
+  if (err.compare(first, kFirst.size(), kFirst) != 0) return std::nullopt;
+  error.before = err.substr(0, first);
+  error.message = err.substr(first + kFirst.size(), last - first - kFirst.size());
+  for (std::size_t end = error.message.find('\n'); end != std::string::npos;
+       end = error.message.find('\n', end + 1)) {
+    if (error.message.compare(end + 1, 2, "  ") != 0) return std::nullopt;
+  }
+  return error;
 }
 
 class FailsMatcher : public ::testing::MatcherInterface<const Outcome&> {
@@ -65,11 +90,10 @@ class FailsMatcher : public ::testing::MatcherInterface<const Outcome&> {
                bool alone)
       : code_(code), message_(std::move(message)), hint_(std::move(hint)), alone_(alone) {}
 
-  bool MatchAndExplain(const Outcome& outcome, ::testing::MatchResultListener* listener) const override {
-    const auto all = lines(outcome.err);
-    if (outcome.code != code_ || all.size() < 2 || (alone_ && all.size() != 2)) return false;
-    return prefixed(all[all.size() - 2], "sluice: ", message_, listener) &&
-           prefixed(all.back(), "  try: ", hint_, listener);
+  bool MatchAndExplain(const Outcome& outcome, ::testing::MatchResultListener*) const override {
+    const auto error = shown_error(outcome.err);
+    return outcome.code == code_ && error && !error->hint.empty() && (!alone_ || error->before.empty()) &&
+           message_.Matches(error->message) && hint_.Matches(error->hint);
   }
   void DescribeTo(std::ostream* out) const override {
     *out << "ends with exit code " << code_ << " and " << (alone_ ? "nothing but" : "at the end")
@@ -80,12 +104,6 @@ class FailsMatcher : public ::testing::MatcherInterface<const Outcome&> {
   }
 
  private:
-  static bool prefixed(const std::string& line, std::string_view prefix,
-                       const ::testing::Matcher<std::string>& rest,
-                       ::testing::MatchResultListener* listener) {
-    return line.starts_with(prefix) && rest.MatchAndExplain(line.substr(prefix.size()), listener);
-  }
-
   int code_;
   ::testing::Matcher<std::string> message_, hint_;
   bool alone_;

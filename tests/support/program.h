@@ -25,6 +25,7 @@ struct Start {
   std::filesystem::path folder;  // to run in; empty: this process's
   std::optional<rlim_t> file_size;
   std::optional<rlim_t> address_space;
+  bool may_ignore_permissions = true;  // false: those of files hold even where the tests run as root
 };
 
 struct Outcome {
@@ -69,7 +70,8 @@ inline Outcome run(const Arguments& arguments) {
 // Exit code 0.
 ::testing::Matcher<const Outcome&> Succeeds();
 
-// The exit code, and as the last two lines of stderr "sluice: <message>" and "  try: <hint>".
+// The exit code, and at the end of stderr "sluice: <message>", the message's further lines indented, and
+// "  try: <hint>".
 ::testing::Matcher<const Outcome&> Fails(int code, const ::testing::Matcher<std::string>& message,
                                          const ::testing::Matcher<std::string>& hint = ::testing::_);
 
