@@ -82,9 +82,14 @@ void redirect_libav_log() {
 
 int check_libav(int result, const std::string& what) {
   if (result >= 0) return result;
-  std::array<char, AV_ERROR_MAX_STRING_SIZE> reason{};
-  av_strerror(result, reason.data(), reason.size());
-  throw Error(ErrorKind::io, fmt::format("{}: {}", what, reason.data()), system_remedy(AVUNERROR(result)));
+  const int error_number = AVUNERROR(result);
+  constexpr int kGreatestErrno = 4095;  // the system's; libav's own codes are letters, far above
+  std::array<char, AV_ERROR_MAX_STRING_SIZE> own_words{};
+  av_strerror(result, own_words.data(), own_words.size());
+  throw Error(ErrorKind::io,
+              fmt::format("{}: {}", what,
+                          error_number <= kGreatestErrno ? system_reason(error_number) : own_words.data()),
+              system_remedy(error_number));
 }
 
 std::string libav_url(const std::filesystem::path& path) {

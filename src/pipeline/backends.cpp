@@ -6,9 +6,31 @@
 #include <fmt/format.h>
 
 namespace sluice::pipeline {
+namespace {
+
+class ObservedSource final : public weights::WeightSource {
+ public:
+  ObservedSource(std::unique_ptr<weights::WeightSource> source, std::function<void()> before_each_group)
+      : source_(std::move(source)), before_each_group_(std::move(before_each_group)) {}
+
+  weights::WeightLease acquire(const weights::ParameterGroup& group) override {
+    before_each_group_();
+    return source_->acquire(group);
+  }
+  void check() const override { source_->check(); }
+  Bytes bytes_read() const override { return source_->bytes_read(); }
+
+ private:
+  std::unique_ptr<weights::WeightSource> source_;
+  std::function<void()> before_each_group_;
+};
+
+}  // namespace
 
 std::unique_ptr<weights::WeightSource> Backends::source(const weights::ComponentTable& table) {
-  return weights::make_weight_source(table, backend_for(table.checkpoint));
+  auto source = weights::make_weight_source(table, backend_for(table.checkpoint));
+  if (!before_each_group_) return source;
+  return std::make_unique<ObservedSource>(std::move(source), before_each_group_);
 }
 
 std::shared_ptr<const bytes::ReadBackend> Backends::backend_for(const Checkpoint& checkpoint) {

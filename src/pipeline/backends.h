@@ -7,6 +7,7 @@
 
 #include <sluice/sluice.h>
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -15,7 +16,9 @@ namespace sluice::pipeline {
 
 class Backends {
  public:
-  explicit Backends(ReadBackend choice) : choice_(choice) {}
+  // `before_each_group` is called whenever a model asks for weights, and may throw to stop it.
+  explicit Backends(ReadBackend choice, std::function<void()> before_each_group = {})
+      : choice_(choice), before_each_group_(std::move(before_each_group)) {}
 
   // Error(io) if `mmap` was asked for and the system refuses.
   std::unique_ptr<weights::WeightSource> source(const weights::ComponentTable& table);
@@ -38,6 +41,7 @@ class Backends {
   };
 
   ReadBackend choice_;
+  std::function<void()> before_each_group_;
   std::string reason_ = "asked for";
   std::map<std::string, Open> open_;  // by path
 };

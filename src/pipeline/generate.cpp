@@ -88,7 +88,10 @@ class GenerateRun {
  public:
   GenerateRun(PreparedRun prepared, Progress* progress, const CancelToken* cancel)
       : run_(std::move(prepared)),
-        backends_(run_.request.read_backend),
+        backends_(run_.request.read_backend,
+                  [this] {
+                    if (!keeping_) stop_if_cancelled();
+                  }),
         progress_(progress),
         cancel_(cancel) {}
 
@@ -99,8 +102,9 @@ class GenerateRun {
     try {
       make();
     } catch (const Error& error) {
-      keep_latents(error);
-      throw;
+      const bool kept = keep_latents(error);
+      if (!kept || error.kind() != ErrorKind::interrupted) throw;
+      throw Error(error.kind(), error.what(), "--decode-latents goes on from the latents that are kept");
     }
     const std::string report = json_text(report_json());
     if (!run_.outputs.report.empty()) write_text(run_.outputs.report, report + "\n");
@@ -119,6 +123,7 @@ class GenerateRun {
       metered("decode sound", [&] {
         tell("decode sound", 0, 1, "clips");
         sound = decode_sound(run_.models, backends_, clip.audio, run_.settings.dtype);
+        backends_.check();
         tell("decode sound", 1, 1, "clips");
       });
     }
@@ -226,25 +231,27 @@ class GenerateRun {
     }
   }
 
-  // What was denoised outlives a later failure.
-  void keep_latents(const Error& error) {
+  // What was denoised outlives a later failure.  Whether there is now a file that can be decoded.
+  bool keep_latents(const Error& error) {
     const bool finished = steps_done_ == run_.settings.schedule.steps();
     if (steps_done_ == 0 || run_.outputs.video.empty() ||
         (!finished && error.kind() != ErrorKind::non_finite))
-      return;
-    if (finished && !run_.outputs.latents.empty()) return;  // already there
+      return false;
+    if (finished && !run_.outputs.latents.empty()) return std::filesystem::exists(run_.outputs.latents);
     std::filesystem::path path = run_.outputs.video;
     path.replace_extension(".latents.safetensors");
+    keeping_ = true;
     try {
       write_latents(path, unpack_latents(run_.models, backends_, run_.settings, last_step_), steps_done_);
     } catch (const Error& second) {
       log_warning(fmt::format("the latents could not be kept: {}", second.what()));
-      return;
+      return false;
     }
     log_warning(finished ? fmt::format("the latents are kept in {0}: decode them with --decode-latents {0}",
                                        path.string())
                          : fmt::format("the latents after {} of {} steps are kept in {}", steps_done_,
                                        run_.settings.schedule.steps(), path.string()));
+    return finished;
   }
 
   json report_json() const {
@@ -290,6 +297,7 @@ class GenerateRun {
   std::vector<PhaseFigures> phases_;
   std::optional<media::SoundFit> sound_fit_;
   Latents last_step_;
+  bool keeping_ = false;  // the latents, after a failure: no longer to be interrupted
   std::int64_t steps_done_ = 0;
 };
 

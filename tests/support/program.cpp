@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <chrono>
 #include <csignal>
+#include <ctime>
 #include <fstream>
 #include <stdexcept>
 #include <system_error>
@@ -158,6 +159,19 @@ void Program::kill() {
 
 void Program::send(int signal) {
   ::kill(pid_, signal);
+}
+
+void Program::wait_for_work() {
+  clockid_t clock{};
+  if (::clock_getcpuclockid(pid_, &clock) != 0) return;
+  auto worked = [clock] {
+    timespec time{};
+    ::clock_gettime(clock, &time);
+    return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
+  };
+  const auto deadline = Clock::now() + kLongestWait;
+  const auto until = worked() + std::chrono::milliseconds(20);
+  while (worked() < until && err_ >= 0 && Clock::now() < deadline) read_once(1);
 }
 
 void Program::wait_until_delivered(int signal) {

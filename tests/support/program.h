@@ -47,6 +47,8 @@ class Program {
   // False if it ended, or a minute passed, without `text` on stderr.
   bool wait_for(std::string_view text);
   void send(int signal);
+  // Returns once it has worked on for 20 ms of the processors' time from now, or ended.
+  void wait_for_work();
   // Returns once no signal waits to be delivered.
   void wait_until_delivered(int signal);
   const std::string& err() const { return outcome_.err; }
