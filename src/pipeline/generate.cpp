@@ -1,4 +1,5 @@
 // One generation from request to files: text, denoise, decode sound, decode video.
+#include "base/allocator.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/temporary_file.h"
@@ -218,6 +219,7 @@ class GenerateRun {
     PhaseMeter meter(phase, backends_);
     work();
     phases_.push_back(meter.finish());
+    give_back_freed_memory();
   }
 
   void tell(std::string_view phase, std::int64_t done, std::int64_t total, std::string_view unit) {

@@ -29,12 +29,25 @@ struct Expected {
   std::vector<std::int64_t> unpacked;
 };
 
+Tensors take(const std::filesystem::path& path, Values values) {
+  Tensors tensors;
+  if (values == Values::read) {
+    tensors = weights::read_tensors(path);
+    for (const auto& [name, tensor] : tensors)
+      sampling::check_finite(tensor.to(at::kFloat), fmt::format("{}: '{}'", path.string(), name));
+    return tensors;
+  }
+  const Checkpoint checkpoint = Checkpoint::open(path);
+  for (const TensorInfo& info : checkpoint.tensors())
+    tensors.emplace(info.name, at::zeros({}, at::TensorOptions().dtype(at::kFloat)).expand(info.shape));
+  return tensors;
+}
+
 at::Tensor noise(const Tensors& tensors, const std::string& name, const Expected& expected,
                  const std::string& where, at::Tensor (*pack)(const at::Tensor&)) {
   auto found = tensors.find(name);
   if (found == tensors.end()) return {};
   at::Tensor value = found->second.to(at::kFloat);
-  sampling::check_finite(value, fmt::format("{}: '{}'", where, name));
   if (value.sizes() == at::IntArrayRef(expected.unpacked)) return pack(value);
   if (value.sizes() == at::IntArrayRef(expected.packed)) return value;
   throw Error(ErrorKind::bad_input,
@@ -61,7 +74,6 @@ std::optional<InjectedPrompt> prompt(const Tensors& tensors, const std::string& 
                 "give the text encoder's states, flattened, for one prompt");
   }
   InjectedPrompt prompt{.embeds = embeds->second.to(at::kFloat)};
-  sampling::check_finite(prompt.embeds, fmt::format("{}: '{}'", where, embeds->first));
   const std::int64_t tokens = prompt.embeds.size(1);
   prompt.mask = mask == tensors.end() ? at::ones({1, tokens}, at::kLong) : mask->second.to(at::kLong);
   if (prompt.mask.sizes() != at::IntArrayRef({1, tokens})) {
@@ -83,9 +95,9 @@ void refuse_unknown(const Tensors& tensors, const std::string& where) {
 
 }  // namespace
 
-Injection read_injection(const std::filesystem::path& path, const Settings& settings) {
+Injection read_injection(const std::filesystem::path& path, const Settings& settings, Values values) {
   if (path.empty()) return {};
-  const Tensors tensors = weights::read_tensors(path);
+  const Tensors tensors = take(path, values);
   const std::string where = path.string();
   refuse_unknown(tensors, where);
   const auto& v = settings.video;

@@ -22,9 +22,11 @@ struct Injection {
   std::optional<InjectedPrompt> negative;
 };
 
+enum class Values { read, shapes_only };  // shapes only: tensors of these shapes without the file's numbers
+
 // Noise may be packed or as the latents are ([1, C, F, H, W], [1, C, L, M]).  Error(bad_input) with both
 // shapes for anything that does not fit the request, for unknown names and (Error(non_finite)) for values
 // that are no numbers.
-Injection read_injection(const std::filesystem::path& path, const Settings& settings);
+Injection read_injection(const std::filesystem::path& path, const Settings& settings, Values values);
 
 }  // namespace sluice::pipeline

@@ -79,7 +79,8 @@ PreparedRun prepare(const Request& request, const Outputs& outputs, Purpose purp
   run.settings = settle(request, run.models);
   run.threads = use_threads(run.settings.threads);
   if (request.decode_latents.empty()) {
-    run.injection = read_injection(request.inject, run.settings);
+    run.injection = read_injection(request.inject, run.settings,
+                                   purpose == Purpose::plan ? Values::shapes_only : Values::read);
     prepare_text(run, purpose);
   } else if (!run.decodes() && purpose == Purpose::generate) {
     throw Error(ErrorKind::usage, "--decode-latents without anything to decode to", "add -o out.mp4");

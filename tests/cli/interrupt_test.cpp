@@ -1,50 +1,20 @@
 // Ctrl-C in every phase: an orderly end with exit code 130, nothing half done left behind.
 #include "cli/world.h"
 #include "support/synthetic_file.h"
+#include "support/wide_text_encoder.h"
 
 #include <gmock/gmock.h>
-#include <nlohmann/json.hpp>
 
 #include <csignal>
 
 namespace sluice::test {
 namespace {
 
-using nlohmann::json;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 using ::testing::UnorderedElementsAre;
-
-// The demo's text encoder with wide feed-forwards of zeros, 120 GFLOP in all: its layers take long enough to
-// be interrupted.  The file is sparse.
-void write_slow_text_encoder(const fs::path& folder) {
-  constexpr std::int64_t kInner = 50'000;
-  fs::create_directory(folder);
-  fs::copy(demo_text_encoder() / "tokenizer.json", folder);
-  json config = json::parse(file_content(demo_text_encoder() / "config.json"));
-  config.at("text_config").at("intermediate_size") = kInner;
-  write_file(folder / "config.json", config.dump());
-
-  json header;
-  Bytes end = 0;
-  const Checkpoint demo = Checkpoint::open(demo_text_encoder());
-  for (const TensorInfo& tensor : demo.tensors()) {
-    std::vector<std::int64_t> shape = tensor.shape;
-    for (std::int64_t& extent : shape) {
-      if (extent == 128 && tensor.name.find(".mlp.") != std::string::npos) extent = kInner;
-    }
-    Bytes size = dtype_bits(tensor.dtype) / 8;
-    for (std::int64_t extent : shape) size *= static_cast<Bytes>(extent);
-    header[tensor.name] = {
-        {"dtype", dtype_name(tensor.dtype)}, {"shape", shape}, {"data_offsets", {end, end + size}}};
-    end += size;
-  }
-  const std::string content = SyntheticFile().header(header.dump()).content();
-  write_file(folder / "model.safetensors", content);
-  fs::resize_file(folder / "model.safetensors", content.size() + end);
-}
 
 std::string long_prompt() {
   std::string prompt;
@@ -79,7 +49,7 @@ void PrintTo(const Phase& phase, std::ostream* out) {
 class Interrupt : public ::testing::TestWithParam<Phase> {
  protected:
   Interrupt() {
-    write_slow_text_encoder(folder_ / "slow");
+    write_wide_text_encoder(demo_text_encoder(), folder_ / "slow");
     write_latents(folder_ / "latents");
     fs::create_directory(folder_ / "out");
   }
@@ -128,10 +98,15 @@ INSTANTIATE_TEST_SUITE_P(
               "denoise      2/1000",
               "denoise      1000/1000",
               {"--variant", "dev", "--steps", "1000", "--stg-blocks", "1"}},
-        Phase{"decode",
+        Phase{"decode_sound",
+              "decode sound 0/1",
+              "decode sound 1/1",
+              {"--decode-latents", "latents", "--width", "256", "--height", "256", "--frames", "257"}},
+        Phase{"decode_video",
               "decode video 1/257",
               "decode video 257/257",
-              {"--decode-latents", "latents", "--width", "256", "--height", "256", "--frames", "257"}}),
+              {"--decode-latents", "latents", "--width", "256", "--height", "256", "--frames", "257",
+               "--no-audio"}}),
     [](const auto& info) { return std::string(info.param.name); });
 
 TEST(SecondInterrupt, ends_the_run_at_once) {
@@ -154,7 +129,7 @@ TEST(SecondInterrupt, ends_the_run_at_once) {
 
 TEST(InterruptedEncode, ends_with_code_130) {
   TemporaryFolder folder;
-  write_slow_text_encoder(folder / "slow");
+  write_wide_text_encoder(demo_text_encoder(), folder / "slow");
   Program program({.arguments = {"encode", "--text-encoder", folder / "slow", "--hidden-states", "--prompt",
                                  long_prompt(), "--threads", "1", "-o", folder / "states"}});
 

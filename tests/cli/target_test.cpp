@@ -59,6 +59,19 @@ TEST(Target, must_be_writable) {
                       HasSubstr("permissions")));
 }
 
+TEST(Model, must_be_readable) {
+  TemporaryFolder folder;
+  fs::copy(fixture_file(), folder / "model.safetensors");
+  fs::permissions(folder / "model.safetensors", fs::perms::none);
+
+  const Outcome outcome =
+      run(Start{.arguments = with(fixture_clip(folder / "model.safetensors"), {"-o", folder / "clip.mp4"}),
+                .may_ignore_permissions = false});
+
+  EXPECT_THAT(outcome, Refuses(5, HasSubstr("model.safetensors: cannot open: permission denied"),
+                               HasSubstr("permissions")));
+}
+
 TEST(Target, must_be_writable_for_the_other_outputs_too) {
   TemporaryFolder folder;
   const Arguments command = with(fixture_clip(), {"-o", folder / "clip.mp4"});

@@ -1,6 +1,6 @@
 // The text encoder's folder: what is wrong with it is found before any work.  And what becomes of prompts.
 #include "cli/world.h"
-#include "support/synthetic_file.h"
+#include "support/wide_text_encoder.h"
 
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
@@ -82,7 +82,9 @@ const Row kRows[] = {
     {"weights_cut_short",
      [](const fs::path& encoder) { fs::resize_file(encoder / "model.safetensors", 600'000); },
      "file has 600000 bytes, its header needs 694664", "cut short"},
-    {"another_gemma", replace_by_another, "the checkpoint needs hidden size 64", "hidden size 64"},
+    {"another_gemma", replace_by_another,
+     "the text encoder has hidden size 24 and 7 layers, the checkpoint needs hidden size 64 and 6 layers",
+     "hidden size 64"},
     {"another_vocabulary", with_config("vocab_size", 451),
      "embed_tokens.weight is [450, 64], the config needs [451, 64]", "same release"},
     {"unknown_rope", with_config("rope_scaling", {{"rope_type", "spiral"}, {"factor", 8.0}}), "spiral", ""},
@@ -142,6 +144,29 @@ TEST(Prompt, may_be_empty) {
   TemporaryFolder folder;
 
   EXPECT_THAT(run(with(demo_clip(), {"--prompt", "", "-o", folder / "clip.mp4"})), Succeeds());
+}
+
+// The text encoder's work takes 200 MB; what comes behind it must not carry them along.
+TEST(TextPhase, gives_its_memory_back) {
+  TemporaryFolder folder;
+  write_wide_text_encoder(demo_text_encoder(), folder / "wide");
+  std::string prompt;
+  for (int i = 0; i < 600; ++i) prompt += "red circle ";
+  auto peaks = [&](const fs::path& encoder) {
+    const Outcome outcome = run(with(demo_clip(), {"--text-encoder", encoder, "--prompt", prompt, "--json",
+                                                   "--latents", folder / "latents", "--overwrite"}));
+    EXPECT_THAT(outcome, Succeeds());
+    std::map<std::string, Bytes> peaks;
+    const json report = json::parse(outcome.out);
+    for (const json& phase : report.at("phases")) peaks[phase.at("name")] = phase.at("peak_anonymous");
+    return peaks;
+  };
+
+  auto plain = peaks(demo_text_encoder());
+  auto wide = peaks(folder / "wide");
+
+  EXPECT_GT(wide.at("text"), plain.at("text") + MiB(150));
+  EXPECT_LT(wide.at("denoise"), plain.at("denoise") + MiB(16));
 }
 
 }  // namespace

@@ -1,0 +1,146 @@
+// generate() as a function of a process that lives on: nothing of one call may show in the next.
+#include "pipeline/world.h"
+#include "support/fixture.h"
+#include "support/temporary_folder.h"
+#include "support/throws_error.h"
+
+#include <ATen/ATen.h>
+#include <c10/core/GradMode.h>
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <fstream>
+#include <functional>
+#include <string>
+
+namespace sluice::test {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+Outputs everything(const fs::path& folder, const std::string& name) {
+  return {.video = folder / (name + ".mp4"),
+          .wav = folder / (name + ".wav"),
+          .latents = folder / (name + ".latents"),
+          .trace = folder / (name + ".trace")};
+}
+
+testing::AssertionResult same_outputs(const Outputs& one, const Outputs& other) {
+  for (auto file : {&Outputs::video, &Outputs::wav, &Outputs::latents, &Outputs::trace}) {
+    if (file_content(one.*file).empty() || file_content(one.*file) != file_content(other.*file))
+      return testing::AssertionFailure() << one.*file << " and " << other.*file << " differ";
+  }
+  return testing::AssertionSuccess();
+}
+
+// A number of /proc/self/status.
+std::int64_t status(const std::string& field) {
+  std::ifstream file("/proc/self/status");
+  for (std::string line; std::getline(file, line);) {
+    if (line.starts_with(field + ":")) return std::stoll(line.substr(field.size() + 1));
+  }
+  return -1;
+}
+
+std::ptrdiff_t open_descriptors() {
+  return std::distance(fs::directory_iterator("/proc/self/fd"), {});
+}
+
+class Watcher final : public Progress {
+ public:
+  using Observer = std::function<void(std::string_view phase, std::int64_t done, std::int64_t total)>;
+  explicit Watcher(Observer observer) : observer_(std::move(observer)) {}
+  void at(std::string_view phase, std::int64_t done, std::int64_t total, std::string_view) override {
+    observer_(phase, done, total);
+  }
+
+ private:
+  Observer observer_;
+};
+
+TEST(Generate, gives_equal_bytes_for_equal_requests_with_others_between_them) {
+  TemporaryFolder folder;
+  Request other = demo_request();
+  other.width = 96;
+  other.frames = 9;
+  other.guidance = {.cfg = 2.0, .stg = 1.0, .modality = 2.0, .rescale = 0.5};
+  other.stg_blocks = {2};
+  other.read_backend = ReadBackend::pread;
+
+  generate(demo_request(), everything(folder.path(), "first"));
+  generate(other, everything(folder.path(), "other"));
+  generate(demo_request(), everything(folder.path(), "again"));
+
+  EXPECT_TRUE(same_outputs(everything(folder.path(), "first"), everything(folder.path(), "again")));
+  EXPECT_FALSE(same_outputs(everything(folder.path(), "first"), everything(folder.path(), "other")));
+}
+
+TEST(Generate, costs_in_the_eighth_call_what_it_did_in_the_second) {
+  TemporaryFolder folder;
+  std::int64_t memory = 0, threads = 0;
+  std::ptrdiff_t descriptors = 0;
+
+  for (int call = 1; call <= 8; ++call) {
+    Request request = demo_request();
+    request.seed = static_cast<std::uint64_t>(call);
+    request.frames = call % 2 == 0 ? 17 : 9;
+    generate(request, {.video = folder / "clip.mp4", .sound = call % 3 != 0, .overwrite = true});
+    if (call != 2) continue;
+    memory = status("RssAnon");
+    threads = status("Threads");
+    descriptors = open_descriptors();
+  }
+
+  EXPECT_LT(status("RssAnon"), memory + 64 * 1024);
+  EXPECT_EQ(status("Threads"), threads);
+  EXPECT_EQ(open_descriptors(), descriptors);
+}
+
+TEST(Generate, records_no_graph_for_a_caller_with_grad_mode_on) {
+  TemporaryFolder folder;
+  c10::AutoGradMode on(true);
+
+  generate(demo_request(), everything(folder.path(), "on"));
+
+  EXPECT_TRUE(c10::GradMode::is_enabled());
+  c10::AutoGradMode off(false);
+  generate(demo_request(), everything(folder.path(), "off"));
+  EXPECT_TRUE(same_outputs(everything(folder.path(), "on"), everything(folder.path(), "off")));
+}
+
+TEST(Generate, tells_phases_and_their_ends_in_order) {
+  TemporaryFolder folder;
+  std::vector<std::string> ended;
+  Watcher watcher([&](std::string_view phase, std::int64_t done, std::int64_t total) {
+    EXPECT_LE(done, total);
+    if (done == total) ended.emplace_back(phase);
+  });
+
+  generate(demo_request(), {.video = folder / "clip.mp4"}, &watcher);
+
+  EXPECT_THAT(ended, ElementsAre("text", "denoise", "decode sound", "decode video"));
+}
+
+TEST(Generate, stops_wherever_the_token_says_so_and_leaves_nothing) {
+  for (const char* when : {"text", "denoise", "decode sound", "decode video"}) {
+    TemporaryFolder folder;
+    CancelToken cancel;
+    Watcher watcher([&](std::string_view phase, std::int64_t, std::int64_t) {
+      if (phase == when) cancel.cancel();
+    });
+
+    EXPECT_THAT(
+        [&] {
+          generate(demo_request(), {.wav = folder / "clip.wav", .frames_dir = folder / "frames"}, &watcher,
+                   &cancel);
+        },
+        ThrowsError(ErrorKind::interrupted, HasSubstr("interrupted")))
+        << when;
+    EXPECT_THAT(folder.names(), IsEmpty()) << when;
+  }
+}
+
+}  // namespace
+}  // namespace sluice::test
