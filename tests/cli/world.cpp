@@ -76,8 +76,14 @@ std::map<std::string, Values> read_values(const fs::path& file) {
     } else if (info.dtype == Dtype::U8) {
       std::transform(bytes.begin(), bytes.end(), values.begin(),
                      [](std::byte byte) { return static_cast<float>(byte); });
+    } else if (info.dtype == Dtype::I64) {
+      for (std::size_t i = 0; i < values.size(); ++i) {
+        std::int64_t value = 0;
+        std::memcpy(&value, bytes.data() + i * sizeof value, sizeof value);
+        values[i] = static_cast<float>(value);
+      }
     } else {
-      throw std::invalid_argument(info.name + " is neither f32 nor u8");
+      throw std::invalid_argument(info.name + " is of another dtype");
     }
     tensors.emplace(info.name, std::move(values));
   }

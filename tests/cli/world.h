@@ -29,7 +29,7 @@ Arguments demo_flags();                       // sizes, prompt and text encoder
 Arguments demo_clip();                        // generate --model … and the flags
 
 using Values = std::vector<float>;
-// Every tensor of a safetensors file, f32 or u8.
+// Every tensor of a safetensors file; f32, u8 or whole numbers of 64 bits.
 std::map<std::string, Values> read_values(const fs::path& file);
 
 // Copies of the files with other bytes; both must exist.

@@ -34,6 +34,9 @@ void write_published_sizes(const fs::path& file) {
 
 class PublishedSizes : public ::testing::Test {
  protected:
+  void SetUp() override {
+    if (kSanitized) GTEST_SKIP() << "no sanitizer lives in so little address space";
+  }
   static void SetUpTestSuite() {
     folder_ = new TemporaryFolder;
     write_published_sizes(file());

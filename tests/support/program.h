@@ -69,6 +69,14 @@ inline Outcome run(const Arguments& arguments) {
   return run(Start{.arguments = arguments});
 }
 
+// Whether this build watches memory itself: limits of address space and counts of memory mean nothing then.
+inline constexpr bool kSanitized =
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    true;
+#else
+    false;
+#endif
+
 // Exit code 0.
 ::testing::Matcher<const Outcome&> Succeeds();
 
