@@ -157,7 +157,7 @@ TEST(Mp4Failure, names_the_target_when_the_disk_is_full_and_leaves_nothing) {
 
     EXPECT_EQ(error.kind(), ErrorKind::io);
     EXPECT_THAT(error.what(), HasSubstr((folder / "clip.mp4").string()));
-    EXPECT_THAT(error.what(), HasSubstr("File too large"));
+    EXPECT_THAT(error.what(), HasSubstr("file too large"));
     EXPECT_THAT(error.hint(), HasSubstr("write elsewhere"));
   }
   EXPECT_THAT(folder.names(), IsEmpty());
