@@ -85,6 +85,15 @@ class FrameOutputs {
   std::optional<media::PngFolderWriter> folder_;
 };
 
+// Beside the video that was not made; never a file that is there already.
+std::filesystem::path name_for_kept_latents(const std::filesystem::path& video) {
+  const std::string stem = (video.parent_path() / video.stem()).native();
+  std::filesystem::path path = stem + ".latents.safetensors";
+  for (int i = 2; std::filesystem::exists(path); ++i)
+    path = fmt::format("{}.latents-{}.safetensors", stem, i);
+  return path;
+}
+
 class GenerateRun {
  public:
   GenerateRun(PreparedRun prepared, Progress* progress, const CancelToken* cancel)
@@ -240,8 +249,7 @@ class GenerateRun {
         (!finished && error.kind() != ErrorKind::non_finite))
       return false;
     if (finished && !run_.outputs.latents.empty()) return std::filesystem::exists(run_.outputs.latents);
-    std::filesystem::path path = run_.outputs.video;
-    path.replace_extension(".latents.safetensors");
+    const std::filesystem::path path = name_for_kept_latents(run_.outputs.video);
     keeping_ = true;
     try {
       write_latents(path, unpack_latents(run_.models, backends_, run_.settings, last_step_), steps_done_);

@@ -3,6 +3,10 @@
 #include "models/ltx2/video_vae/decode_memory.h"
 #include "pipeline/text_phase.h"
 
+#include <sluice/error.h>
+
+#include <fmt/format.h>
+
 #include <algorithm>
 
 namespace sluice::pipeline {
@@ -44,10 +48,10 @@ Bytes denoise_activations(const ltx2::TransformerConfig& config, const Settings&
   const Bytes text = bytes(kTextTokens * (config.video.text_dim + config.audio.text_dim), size);
   const Bytes tables =
       bytes(video + audio + (settings.video.tokens() + settings.audio.length) * config.cross_width, 4);
-  // Of one block: the stream, its normed copy, q, k, v, the result, and the f32 halves of a rotation; or the
-  // feed-forward's inner width, which is four times the stream's.
-  const Bytes attention = bytes(6 * video, size) + bytes(3 * video, 4);
-  const Bytes feed_forward = bytes(6 * video, size);
+  // Of one block: the stream, its normed copy, q, k, v, the result and one more on the way; or the
+  // feed-forward's pieces.
+  const Bytes attention = bytes(7 * video, size);
+  const Bytes feed_forward = bytes(3 * video, size) + kTile;
   return static_cast<Bytes>(passes) * (bytes(video + audio, size) + 2 * text) + tables +
          std::max(attention, feed_forward);
 }
@@ -107,6 +111,16 @@ std::vector<PhaseNeeds> phase_needs(const NeedsRequest& request) {
       {"decode video", weights(ComponentKind::vae),
        decode_activations(models.video_decoder->config(), settings) + copied(weights(ComponentKind::vae))});
   return phases;
+}
+
+void require_fit(const std::vector<PhaseNeeds>& phases, Bytes available) {
+  for (const PhaseNeeds& phase : phases) {
+    if (phase.anonymous <= available) continue;
+    throw Error(ErrorKind::does_not_fit,
+                fmt::format("not enough memory for the phase '{}': it needs {}, {} is available", phase.name,
+                            format_bytes(phase.anonymous), format_bytes(available)),
+                "ask for fewer or smaller frames; sluice plan shows what each phase needs");
+  }
 }
 
 }  // namespace sluice::pipeline

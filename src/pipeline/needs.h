@@ -27,4 +27,7 @@ struct NeedsRequest {
 
 std::vector<PhaseNeeds> phase_needs(const NeedsRequest& request);
 
+// Error(does_not_fit) naming the first phase that needs more than `available` bytes.
+void require_fit(const std::vector<PhaseNeeds>& phases, Bytes available);
+
 }  // namespace sluice::pipeline

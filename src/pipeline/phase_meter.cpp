@@ -1,9 +1,7 @@
 #include "pipeline/phase_meter.h"
 
 #include <condition_variable>
-#include <fstream>
 #include <mutex>
-#include <string>
 
 namespace sluice::pipeline {
 namespace {
@@ -15,14 +13,6 @@ void raise_to(std::atomic<Bytes>& peak, Bytes value) {
 }
 
 }  // namespace
-
-Bytes anonymous_memory() {
-  std::ifstream status("/proc/self/status");
-  for (std::string line; std::getline(status, line);) {
-    if (line.starts_with("RssAnon:")) return std::stoull(line.substr(8)) * 1024;
-  }
-  return 0;
-}
 
 PhaseMeter::PhaseMeter(std::string name, const Backends& backends)
     : name_(std::move(name)),

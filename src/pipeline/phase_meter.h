@@ -3,6 +3,7 @@
 // process), bytes read and page cache.
 
 #include "pipeline/backends.h"
+#include "pipeline/system_memory.h"
 
 #include <chrono>
 #include <string>
@@ -10,8 +11,6 @@
 #include <vector>
 
 namespace sluice::pipeline {
-
-Bytes anonymous_memory();  // of this process now
 
 struct PhaseFigures {
   std::string name;

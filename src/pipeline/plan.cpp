@@ -1,13 +1,12 @@
 // What a request would need, from headers alone.
 #include "pipeline/account.h"
 #include "pipeline/json_text.h"
-#include "pipeline/phase_meter.h"
 #include "pipeline/prepared_run.h"
+#include "pipeline/system_memory.h"
 
 #include <sluice/sluice.h>
 
 #include <algorithm>
-#include <fstream>
 #include <string>
 
 namespace sluice {
@@ -15,15 +14,6 @@ namespace pipeline {
 namespace {
 
 using nlohmann::json;
-
-// What the system could still give, of /proc/meminfo.
-Bytes available_memory() {
-  std::ifstream file("/proc/meminfo");
-  for (std::string line; std::getline(file, line);) {
-    if (line.starts_with("MemAvailable:")) return std::stoull(line.substr(13)) * 1024;
-  }
-  return 0;
-}
 
 json component_rows(const PreparedRun& run) {
   json rows = json::array();

@@ -4,6 +4,7 @@
 #include "media/encoders.h"
 #include "media/png_writer.h"
 #include "pipeline/request_check.h"
+#include "pipeline/system_memory.h"
 
 #include <sluice/error.h>
 
@@ -84,6 +85,9 @@ PreparedRun prepare(const Request& request, const Outputs& outputs, Purpose purp
     prepare_text(run, purpose);
   } else if (!run.decodes() && purpose == Purpose::generate) {
     throw Error(ErrorKind::usage, "--decode-latents without anything to decode to", "add -o out.mp4");
+  }
+  if (purpose == Purpose::generate) {
+    require_fit(needs_of(run, request.read_backend != ReadBackend::pread), available_memory());
   }
   return run;
 }
