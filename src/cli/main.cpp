@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -30,12 +31,24 @@ void on_signal(int) {
 }
 
 void handle_signals() {
-  struct sigaction action = {};
-  action.sa_handler = on_signal;
-  ::sigaction(SIGINT, &action, nullptr);
-  ::sigaction(SIGTERM, &action, nullptr);
+  for (int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    struct sigaction before = {};
+    ::sigaction(signal, nullptr, &before);
+    if (before.sa_handler == SIG_IGN) continue;  // whoever started the program wants it left alone
+    struct sigaction action = {};
+    action.sa_handler = on_signal;
+    ::sigaction(signal, &action, nullptr);
+  }
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);  // a full quota is an error of the write, not a death
+}
+
+// A program started without standard streams must not find its first files in their places.
+void open_standard_streams() {
+  for (int descriptor : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (::fcntl(descriptor, F_GETFD) == -1) [[maybe_unused]]
+      int opened = ::open("/dev/null", O_RDWR);
+  }
 }
 
 struct Command {
@@ -95,9 +108,15 @@ int run(int argc, char** argv) {
 }  // namespace sluice::cli
 
 int main(int argc, char** argv) {
+  sluice::cli::open_standard_streams();
   sluice::keep_freed_memory();
   sluice::cli::handle_signals();
   const int code = sluice::cli::run(argc, argv);
   std::cout.flush();
+  if (code == 0 && !std::cout) {
+    std::cerr << "sluice: the result could not be written to the standard output\n  try: check where it is "
+                 "sent to\n";
+    return 5;
+  }
   return code;
 }

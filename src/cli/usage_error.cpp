@@ -42,7 +42,9 @@ Error usage_error(const CLI::ParseError& error, const CLI::App& app) {
 
   const bool needs_command = dynamic_cast<const CLI::RequiredError*>(&error) != nullptr && &command == &app;
   if (needs_command && left.empty()) return Error(ErrorKind::usage, "no command given", help);
-  if (needs_command || dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr) {
+  // A flag that is unknown says more than what is missing because of it.
+  const bool unknown_flag = !left.empty() && left.front().starts_with("-");
+  if (needs_command || unknown_flag || dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr) {
     const std::string nearest = left.empty() ? std::string() : nearest_flag(left.front(), command);
     return Error(ErrorKind::usage, fmt::format("'{}' is unknown", left.empty() ? words : left.front()),
                  nearest.empty() ? help : fmt::format("did you mean {}?", nearest));

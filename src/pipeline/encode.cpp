@@ -1,6 +1,7 @@
 // A prompt as the transformer, or the outside world, sees it.
 #include "base/temporary_file.h"
 #include "pipeline/backends.h"
+#include "pipeline/output_check.h"
 #include "pipeline/settings.h"
 #include "pipeline/text_phase.h"
 #include "weights/tensor_file.h"
@@ -9,6 +10,7 @@
 
 #include <ATen/ATen.h>
 #include <c10/core/InferenceMode.h>
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 namespace sluice {
@@ -55,6 +57,11 @@ at::Tensor states_of(const TextEncoder& encoder, Backends& backends, const Promp
 std::string encode(const EncodeRequest& request, Progress* progress, const CancelToken* cancel) {
   using namespace pipeline;
   check_target(request.output, request.overwrite ? Existing::overwrite : Existing::refuse);
+  refuse_input_as_output(request.output, {request.model, request.text_encoder});
+  if (request.threads < 0) {
+    throw Error(ErrorKind::usage, fmt::format("--threads {} is impossible", request.threads),
+                "give a count, or leave it out");
+  }
   if (!request.hidden_states && request.model.empty()) {
     throw Error(ErrorKind::usage, "a context needs the model's connectors",
                 "add --model FILE, or --hidden-states for the text encoder's own states");

@@ -9,6 +9,7 @@
 #include "media/sound_fit.h"
 #include "media/wav_writer.h"
 #include "pipeline/account.h"
+#include "pipeline/allocation.h"
 #include "pipeline/decode_phases.h"
 #include "pipeline/json_text.h"
 #include "pipeline/latents_file.h"
@@ -127,7 +128,8 @@ class GenerateRun {
                                  ? denoised()
                                  : read_latents(run_.request.decode_latents, run_.settings);
     if (!run_.outputs.latents.empty())
-      write_latents(run_.outputs.latents, clip, run_.settings.schedule.steps());
+      write_latents(run_.outputs.latents, clip,
+                    {run_.settings.schedule.steps(), run_.settings.schedule.steps()});
     std::optional<Waveform> sound;
     if (run_.decodes_sound()) {
       metered("decode sound", [&] {
@@ -204,8 +206,12 @@ class GenerateRun {
   void decode_video(const ClipLatents& clip, const std::optional<Waveform>& sound) {
     std::map<std::string, std::string> tags;
     if (run_.outputs.metadata) {
-      tags = video_tags(settled_request(run_.request, run_.settings, run_.threads),
-                        fingerprints(run_.models, run_.encoder.get()));
+      // Given latents do not tell which request made them.
+      tags = run_.request.decode_latents.empty()
+                 ? video_tags(settled_request(run_.request, run_.settings, run_.threads),
+                              fingerprints(run_.models, run_.encoder.get()))
+                 : std::map<std::string, std::string>{
+                       {"comment", fmt::format("latents decoded with sluice {}", version())}};
     }
     if (sound) {
       sound_fit_ = media::fit_sound(static_cast<std::int64_t>(sound->left.size()), sound->sample_rate,
@@ -252,7 +258,8 @@ class GenerateRun {
     const std::filesystem::path path = name_for_kept_latents(run_.outputs.video);
     keeping_ = true;
     try {
-      write_latents(path, unpack_latents(run_.models, backends_, run_.settings, last_step_), steps_done_);
+      write_latents(path, unpack_latents(run_.models, backends_, run_.settings, last_step_),
+                    {steps_done_, run_.settings.schedule.steps()});
     } catch (const Error& second) {
       log_warning(fmt::format("the latents could not be kept: {}", second.what()));
       return false;
@@ -316,9 +323,11 @@ class GenerateRun {
 
 std::string generate(const Request& request, const Outputs& outputs, Progress* progress,
                      const CancelToken* cancel) {
-  pipeline::GenerateRun run(pipeline::prepare(request, outputs, pipeline::Purpose::generate), progress,
-                            cancel);
-  return run();
+  return pipeline::with_memory_errors([&] {
+    pipeline::GenerateRun run(pipeline::prepare(request, outputs, pipeline::Purpose::generate), progress,
+                              cancel);
+    return run();
+  });
 }
 
 }  // namespace sluice

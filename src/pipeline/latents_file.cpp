@@ -1,5 +1,6 @@
 #include "pipeline/latents_file.h"
 
+#include "base/log.h"
 #include "sampling/finite.h"
 #include "weights/tensor_file.h"
 
@@ -30,15 +31,24 @@ at::Tensor take(const std::map<std::string, at::Tensor>& tensors, const std::str
   return latents;
 }
 
+void warn_if_unfinished(const std::filesystem::path& path) {
+  const auto& metadata = Checkpoint::open(path).metadata();
+  auto done = metadata.find("steps_done"), all = metadata.find("steps");
+  if (done == metadata.end() || all == metadata.end() || done->second == all->second) return;
+  log_warning(fmt::format("{}: denoised for {} of {} steps only", path.string(), done->second, all->second));
+}
+
 }  // namespace
 
-void write_latents(const std::filesystem::path& path, const ClipLatents& latents, std::int64_t steps_done) {
+void write_latents(const std::filesystem::path& path, const ClipLatents& latents, StepsDone steps) {
   weights::write_tensors(path, {{"video_latents", latents.video}, {"audio_latents", latents.audio}},
                          {{"layout", "video [B, C, F, H, W], audio [B, C, L, M], denormalized"},
-                          {"steps_done", std::to_string(steps_done)}});
+                          {"steps_done", std::to_string(steps.done)},
+                          {"steps", std::to_string(steps.of)}});
 }
 
 ClipLatents read_latents(const std::filesystem::path& path, const Settings& settings) {
+  warn_if_unfinished(path);
   const auto tensors = weights::read_tensors(path);
   const auto& v = settings.video;
   const auto& a = settings.audio;

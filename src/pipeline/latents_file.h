@@ -9,9 +9,15 @@
 
 namespace sluice::pipeline {
 
-void write_latents(const std::filesystem::path& path, const ClipLatents& latents, std::int64_t steps_done);
+struct StepsDone {
+  std::int64_t done = 0;
+  std::int64_t of = 0;
+};
 
-// Error(bad_input) with both shapes if they are not those of the request.
+void write_latents(const std::filesystem::path& path, const ClipLatents& latents, StepsDone steps);
+
+// Error(bad_input) with both shapes if they are not those of the request; a warning if they were not denoised
+// to the end.
 ClipLatents read_latents(const std::filesystem::path& path, const Settings& settings);
 
 }  // namespace sluice::pipeline

@@ -1,8 +1,6 @@
 #include "pipeline/prepared_run.h"
 
-#include "base/temporary_file.h"
-#include "media/encoders.h"
-#include "media/png_writer.h"
+#include "pipeline/output_check.h"
 #include "pipeline/request_check.h"
 #include "pipeline/system_memory.h"
 
@@ -10,29 +8,8 @@
 
 #include <fmt/format.h>
 
-#include <set>
-
 namespace sluice::pipeline {
 namespace {
-
-void check_outputs(const Outputs& outputs) {
-  if (outputs.video.empty() && outputs.wav.empty() && outputs.frames_dir.empty() && outputs.latents.empty() &&
-      outputs.trace.empty()) {
-    throw Error(ErrorKind::usage, "nothing would be written", "add -o out.mp4");
-  }
-  const Existing existing = outputs.overwrite ? Existing::overwrite : Existing::refuse;
-  std::set<std::filesystem::path> names;
-  for (const auto& path : {outputs.video, outputs.wav, outputs.latents, outputs.trace, outputs.report}) {
-    if (path.empty()) continue;
-    check_target(path, existing);
-    if (!names.insert(std::filesystem::weakly_canonical(path)).second) {
-      throw Error(ErrorKind::usage, fmt::format("{}: two outputs have this name", path.string()),
-                  "give each its own");
-    }
-  }
-  if (!outputs.frames_dir.empty()) media::check_frame_folder(outputs.frames_dir, existing);
-  if (!outputs.video.empty()) media::check_encoders();
-}
 
 // The prompt as given, or its states; with tokens where there is a tokenizer to make them.
 TextJob job_for(const std::string& prompt, const std::optional<InjectedPrompt>& injected,
@@ -72,7 +49,7 @@ void prepare_text(PreparedRun& run, Purpose purpose) {
 }  // namespace
 
 PreparedRun prepare(const Request& request, const Outputs& outputs, Purpose purpose) {
-  if (purpose == Purpose::generate) check_outputs(outputs);
+  if (purpose == Purpose::generate) check_outputs(outputs, request);
   check_values(request);
   PreparedRun run{.request = request, .outputs = outputs};
   run.models =

@@ -60,8 +60,10 @@ class Interrupt : public ::testing::TestWithParam<Phase> {
       const bool file = flag == "slow" || flag == "latents";
       flags.push_back(file ? (folder_ / flag).string() : flag == "prompt" ? long_prompt() : flag);
     }
-    return with(with(demo_clip(), flags), {"-o", folder_ / "out/clip.mp4", "--trace", folder_ / "out/trace",
-                                           "--frames-dir", folder_ / "out/frames"});
+    const Arguments outputs = {"-o", folder_ / "out/clip.mp4", "--frames-dir", folder_ / "out/frames"};
+    const Arguments all = with(with(demo_clip(), flags), outputs);
+    const bool denoises = std::find(flags.begin(), flags.end(), "--decode-latents") == flags.end();
+    return denoises ? with(all, {"--trace", folder_ / "out/trace"}) : all;
   }
 
   TemporaryFolder folder_;

@@ -74,7 +74,7 @@ TEST(Model, must_be_readable) {
 
 TEST(Target, must_be_writable_for_the_other_outputs_too) {
   TemporaryFolder folder;
-  const Arguments command = with(fixture_clip(), {"-o", folder / "clip.mp4"});
+  const Arguments command = with(demo_clip(), {"-o", folder / "clip.mp4"});
 
   for (const char* flag : {"--wav", "--latents", "--trace", "--report", "--frames-dir"}) {
     EXPECT_THAT(run(with(command, {flag, folder / "missing/out"})),
@@ -158,6 +158,58 @@ TEST(Path, may_be_relative_to_the_folder_of_the_run) {
   EXPECT_TRUE(fs::exists(folder / "deep/clip.mp4"));
   EXPECT_TRUE(fs::exists(folder / "deep/clip.wav"));
   EXPECT_TRUE(fs::exists(folder / "frames/frame_00016.png"));
+}
+
+TEST(Target, must_not_be_an_input) {
+  TemporaryFolder folder;
+  fs::copy(fixture_file(), folder / "model.safetensors");
+  const auto bytes = fs::file_size(folder / "model.safetensors");
+
+  const Outcome outcome =
+      run(with(fixture_clip(folder / "model.safetensors"),
+               {"--overwrite", "-o", folder / "clip.mp4", "--trace", folder / "./model.safetensors"}));
+
+  EXPECT_THAT(outcome,
+              Refuses(2, HasSubstr("model.safetensors: is an input of this run"), HasSubstr("another name")));
+  EXPECT_EQ(fs::file_size(folder / "model.safetensors"), bytes);
+}
+
+TEST(Target, has_one_name_however_it_is_spelt) {
+  TemporaryFolder folder;
+  fs::create_directory(folder / "d");
+
+  for (const char* other : {"./clip.mp4", "d/../clip.mp4"}) {
+    EXPECT_THAT(run(with(fixture_clip(),
+                         {"-o", folder / "clip.mp4", "--trace", folder.path().string() + "/" + other})),
+                Refuses(2, HasSubstr("two outputs have this name")))
+        << other;
+  }
+}
+
+TEST(Target, is_an_mp4) {
+  TemporaryFolder folder;
+
+  EXPECT_THAT(run(with(fixture_clip(), {"-o", folder / "clip.webm"})),
+              Refuses(2, HasSubstr("clip.webm: videos are written as mp4 only"), HasSubstr("clip.mp4")));
+}
+
+TEST(Target, that_would_stay_empty_is_refused) {
+  TemporaryFolder folder;
+
+  EXPECT_THAT(run(with(fixture_clip(), {"-o", folder / "clip.mp4", "--wav", folder / "clip.wav"})),
+              Refuses(2, HasSubstr("--no-audio and --wav contradict each other")));
+}
+
+TEST(Request, that_needs_more_memory_than_there_is_is_refused_before_work) {
+  TemporaryFolder folder;
+
+  EXPECT_THAT(run(with(demo_clip(), {"--width", "8192", "--height", "8192", "--frames", "10001", "-o",
+                                     folder / "clip.mp4"})),
+              Fails(4, HasSubstr("not enough memory for the phase"), HasSubstr("sluice plan")));
+}
+
+TEST(Flag, that_is_unknown_is_named_before_what_is_missing) {
+  EXPECT_THAT(run({"generate", "--bogus"}), Refuses(2, HasSubstr("'--bogus' is unknown")));
 }
 
 }  // namespace

@@ -57,7 +57,9 @@ TransformerConfig TransformerConfig::parse(const nlohmann::json& json, const std
   TransformerConfig config;
   config.video = parse_video(read);
   config.audio = parse_audio(read);
+  constexpr std::int64_t kMostLayers = 1000;  // 48 as published; a damaged number must not become memory
   config.num_layers = read.required<std::int64_t>("num_layers");
+  if (config.num_layers < 1 || config.num_layers > kMostLayers) throw read.unsupported("num_layers");
   config.cross_width = config.audio.text_dim;
   config.caption_channels = read.value_or<std::int64_t>("caption_channels", 3840);
   config.norm_eps = read.value_or("norm_eps", 1e-6);

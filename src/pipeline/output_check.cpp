@@ -1,0 +1,96 @@
+#include "pipeline/output_check.h"
+
+#include "base/temporary_file.h"
+#include "media/encoders.h"
+#include "media/png_writer.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <set>
+
+namespace sluice::pipeline {
+namespace {
+
+namespace fs = std::filesystem;
+
+// One name for all spellings of a path, whether or not there is a file.
+fs::path full_name(const fs::path& path) {
+  return fs::weakly_canonical(fs::absolute(path)).lexically_normal();
+}
+
+bool lies_in(const fs::path& path, const fs::path& folder) {
+  for (fs::path at = path; at.has_relative_path(); at = at.parent_path()) {
+    if (at == folder) return true;
+  }
+  return false;
+}
+
+// Containers that people ask for by their ending and that are not written.
+void check_ending(const fs::path& video) {
+  constexpr std::array<std::string_view, 5> kOthers = {".webm", ".avi", ".mkv", ".gif", ".mov"};
+  const std::string ending = video.extension().string();
+  if (std::find(kOthers.begin(), kOthers.end(), ending) == kOthers.end()) return;
+  throw Error(ErrorKind::usage, fmt::format("{}: videos are written as mp4 only", video.string()),
+              fmt::format("-o {}", fs::path(video).replace_extension(".mp4").string()));
+}
+
+void check_combinations(const Outputs& outputs, const Request& request) {
+  if (outputs.video.empty() && outputs.wav.empty() && outputs.frames_dir.empty() && outputs.latents.empty() &&
+      outputs.trace.empty()) {
+    throw Error(ErrorKind::usage, "nothing would be written", "add -o out.mp4");
+  }
+  if (!outputs.sound && !outputs.wav.empty()) {
+    throw Error(ErrorKind::usage, "--no-audio and --wav contradict each other", "leave one of them out");
+  }
+  if (!request.decode_latents.empty() && (!outputs.trace.empty() || !request.inject.empty())) {
+    throw Error(ErrorKind::usage,
+                "--decode-latents denoises nothing, so there is nothing to trace or to inject into",
+                "leave out --trace and --inject");
+  }
+}
+
+}  // namespace
+
+void check_outputs(const Outputs& outputs, const Request& request) {
+  check_combinations(outputs, request);
+  if (!outputs.video.empty()) check_ending(outputs.video);
+  const Existing existing = outputs.overwrite ? Existing::overwrite : Existing::refuse;
+  std::set<fs::path> names;
+  auto check_name = [&](const fs::path& path) {
+    refuse_input_as_output(path,
+                           {request.model, request.text_encoder, request.inject, request.decode_latents});
+    if (names.insert(full_name(path)).second) return;
+    throw Error(ErrorKind::usage, fmt::format("{}: two outputs have this name", path.string()),
+                "give each its own");
+  };
+  for (const auto& path : {outputs.video, outputs.wav, outputs.latents, outputs.trace, outputs.report}) {
+    if (path.empty()) continue;
+    check_target(path, existing);
+    check_name(path);
+    if (!outputs.frames_dir.empty() && lies_in(full_name(path), full_name(outputs.frames_dir))) {
+      throw Error(ErrorKind::usage, fmt::format("{}: lies in the folder of the frames", path.string()),
+                  "give it another place");
+    }
+  }
+  if (!outputs.frames_dir.empty()) {
+    media::check_frame_folder(outputs.frames_dir, existing);
+    check_name(outputs.frames_dir);
+  }
+  if (!outputs.video.empty()) media::check_encoders();
+}
+
+void refuse_input_as_output(const fs::path& output, const std::vector<fs::path>& inputs) {
+  const fs::path name = full_name(output);
+  const bool of_a_model = name.extension() == ".safetensors" || name.extension() == ".json";
+  for (const fs::path& input : inputs) {
+    if (input.empty()) continue;
+    const fs::path taken = full_name(input);
+    if (name != taken && !(of_a_model && fs::exists(name) && lies_in(name, taken))) continue;
+    throw Error(ErrorKind::usage,
+                fmt::format("{}: is an input of this run, or belongs to one", output.string()),
+                "give the output another name");
+  }
+}
+
+}  // namespace sluice::pipeline
