@@ -84,7 +84,7 @@ void check_sizes(const Request& request, const sampling::VideoCompression& compr
 std::vector<std::string> unusual_sizes(const Request& request) {
   std::vector<std::string> warnings;
   const double fps = request.fps.value();
-  if (fps < 23 || fps > 60) {
+  if (fps < 23.9 || fps > 60) {
     warnings.push_back(
         fmt::format("{} frames a second: the model was trained for 24 to 60", to_string(request.fps)));
   }
