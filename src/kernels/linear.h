@@ -2,7 +2,7 @@
 // y = x · Wᵀ + b, computed in the dtype of x straight from the weight's bytes.  A weight of another dtype is
 // widened a tile of rows at a time into reused scratch, so no copy of the weight ever exists.  Products are
 // oneDNN's in both dtypes: its f32 product runs at more than twice the rate of LibTorch's default here
-// (docs/performance.md).
+// (bench/step).
 
 #include <ATen/core/Tensor.h>
 
