@@ -62,8 +62,6 @@ std::vector<weights::IgnoreRule> unused_tensors(ComponentKind kind) {
       return {{"per_channel_statistics.channel", why},
               {"per_channel_statistics.mean-of-stds", why},
               {"per_channel_statistics.mean-of-stds_over_std-of-means", why}};
-    case ComponentKind::vocoder:
-      return {{"mel_stft.stft_fn.inverse_basis", "the inverse transform is never taken"}};
     default:
       return {};
   }
