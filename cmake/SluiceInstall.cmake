@@ -12,6 +12,8 @@ file(WRITE ${CMAKE_BINARY_DIR}/sluice-bytes-config.cmake
 find_dependency(fmt)
 find_dependency(Threads)
 find_dependency(nlohmann_json)
+find_dependency(PkgConfig)
+pkg_check_modules(LIBURING REQUIRED IMPORTED_TARGET liburing)
 include(\${CMAKE_CURRENT_LIST_DIR}/sluice-bytes-targets.cmake)
 ")
 write_basic_package_version_file(${CMAKE_BINARY_DIR}/sluice-bytes-config-version.cmake COMPATIBILITY SameMinorVersion)
@@ -23,6 +25,7 @@ Name: sluice-bytes
 Description: reads and writes safetensors checkpoints
 Version: @PROJECT_VERSION@
 Requires: fmt
+Requires.private: liburing
 Cflags: -I\${prefix}/@CMAKE_INSTALL_INCLUDEDIR@
 Libs: -L\${prefix}/@CMAKE_INSTALL_LIBDIR@ -lsluice_bytes -lsluice_base -pthread
 ")

@@ -39,7 +39,9 @@ constexpr const char* kTable = R"(
 
 // Headers of include/sluice by the layer that implements them.
 const std::map<std::string, std::string> kPublicHeaders = {
-    {"error.h", "base"}, {"units.h", "base"}, {"checkpoint.h", "bytes"}, {"sluice.h", "pipeline"}};
+    {"error.h", "base"},         {"units.h", "base"},      {"progress.h", "base"},   {"memory.h", "base"},
+    {"checkpoint.h", "bytes"},   {"read_options.h", "bytes"}, {"transforms.h", "bytes"}, {"load.h", "bytes"},
+    {"slab.h", "bytes"},         {"sinks.h", "bytes"},     {"sluice.h", "pipeline"}};
 
 struct SourceFile {
   std::string path;  // from the root: "src/bytes/header.cpp"

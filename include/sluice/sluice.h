@@ -8,9 +8,10 @@
 // threads is a property of the process).  All work of a call is done when it returns.
 
 #include <sluice/error.h>
+#include <sluice/progress.h>
+#include <sluice/read_options.h>
 #include <sluice/units.h>
 
-#include <atomic>
 #include <cstdint>
 #include <filesystem>
 #include <optional>
@@ -28,7 +29,6 @@ enum class Variant {
 };
 
 enum class ComputeDtype { automatic, f32, bf16 };
-enum class ReadBackend { automatic, mmap, pread };
 
 // How one stream is pushed away from worse predictions; empty values take the variant's default.
 struct GuidanceRequest {
@@ -84,24 +84,6 @@ struct Outputs {
   std::filesystem::path trace;       // safetensors: step_<k>.*, context.*, final.*
   std::filesystem::path report;      // JSON
   bool overwrite = false;
-};
-
-// Told from the thread that works; may be called often.
-class Progress {
- public:
-  virtual ~Progress() = default;
-  // `phase`: "text", "denoise", …; done and total count `unit`s ("layers", "steps", "frames").
-  virtual void at(std::string_view phase, std::int64_t done, std::int64_t total, std::string_view unit) = 0;
-};
-
-// Asked between layers, blocks and frames; set it from any thread or from a signal handler.
-class CancelToken {
- public:
-  void cancel() { cancelled_.store(true, std::memory_order_relaxed); }
-  bool cancelled() const { return cancelled_.load(std::memory_order_relaxed); }
-
- private:
-  std::atomic<bool> cancelled_ = false;
 };
 
 // Makes the video.  Returns the report (JSON), which `outputs.report` gets too.
