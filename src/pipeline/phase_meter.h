@@ -2,8 +2,8 @@
 // Measures one phase: time, peak anonymous memory (sampled every 10 ms from the kernel's account of this
 // process), bytes read and page cache.
 
+#include "base/system_memory.h"
 #include "pipeline/backends.h"
-#include "pipeline/system_memory.h"
 
 #include <chrono>
 #include <string>

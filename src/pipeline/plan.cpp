@@ -1,9 +1,10 @@
 // What a request would need, from headers alone.
+#include "base/system_memory.h"
 #include "pipeline/account.h"
 #include "pipeline/json_text.h"
 #include "pipeline/prepared_run.h"
-#include "pipeline/system_memory.h"
 
+#include <sluice/memory.h>
 #include <sluice/sluice.h>
 
 #include <algorithm>

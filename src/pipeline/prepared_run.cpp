@@ -2,9 +2,9 @@
 
 #include "pipeline/output_check.h"
 #include "pipeline/request_check.h"
-#include "pipeline/system_memory.h"
 
 #include <sluice/error.h>
+#include <sluice/memory.h>
 
 #include <fmt/format.h>
 

@@ -1,4 +1,6 @@
-#include "pipeline/system_memory.h"
+#include "base/system_memory.h"
+
+#include <sluice/memory.h>
 
 #include <algorithm>
 #include <fstream>
@@ -7,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-namespace sluice::pipeline {
+namespace sluice {
 namespace {
 
 namespace fs = std::filesystem;
@@ -53,7 +55,10 @@ Bytes left_in_group(const fs::path& folder) {
   if (!used) used = only_number(folder / "memory.usage_in_bytes");
   if (!limit || !used) return kUnlimited;
   const fs::path stat = folder / "memory.stat";
-  const Bytes cache = number_behind(stat, "file ").value_or(number_behind(stat, "total_cache ").value_or(0));
+  Bytes cache = number_behind(stat, "file ").value_or(number_behind(stat, "total_cache ").value_or(0));
+  // Counted among the files, but there is nowhere to drop it to.
+  cache -= std::min(cache,
+                    number_behind(stat, "shmem ").value_or(number_behind(stat, "total_shmem ").value_or(0)));
   const Bytes held = *used - std::min(*used, cache);
   return *limit - std::min(*limit, held);
 }
@@ -69,4 +74,4 @@ Bytes available_memory() {
   return left;
 }
 
-}  // namespace sluice::pipeline
+}  // namespace sluice
