@@ -2,6 +2,9 @@
 
 #include <sluice/memory.h>
 
+#include <fmt/format.h>
+
+#include <sys/resource.h>
 #include <algorithm>
 #include <fstream>
 #include <limits>
@@ -72,6 +75,13 @@ Bytes available_memory() {
     left = std::min(left, left_in_group(folder));
   }
   return left;
+}
+
+std::string address_space_limit() {
+  struct rlimit limit {};
+  ::getrlimit(RLIMIT_AS, &limit);
+  if (limit.rlim_cur == RLIM_INFINITY) return "address space is not limited";
+  return fmt::format("address space limit is {}", format_bytes(limit.rlim_cur));
 }
 
 }  // namespace sluice

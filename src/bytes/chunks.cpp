@@ -54,6 +54,11 @@ void for_each_chunk(Bytes total, const std::function<void(Bytes, Bytes)>& move) 
     if (total > 0) move(0, total);
     return;
   }
+  for_each_chunk(total, threads, move);
+}
+
+void for_each_chunk(Bytes total, unsigned threads, const std::function<void(Bytes, Bytes)>& move) {
+  threads = static_cast<unsigned>(std::min<Bytes>(threads, (total + kChunk - 1) / kChunk));
   ChunkQueue queue(total);
   {
     std::vector<std::jthread> helpers;

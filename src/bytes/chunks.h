@@ -11,5 +11,8 @@ namespace sluice::bytes {
 // else from a few threads at once.  The first exception of any of them is thrown here, after all have
 // stopped.
 void for_each_chunk(Bytes total, const std::function<void(Bytes begin, Bytes size)>& move);
+// The same with this many threads, the caller's one of them, however small the total; 0 counts as 1.  Pieces
+// begin at multiples of 8 MiB.
+void for_each_chunk(Bytes total, unsigned threads, const std::function<void(Bytes begin, Bytes size)>& move);
 
 }  // namespace sluice::bytes

@@ -1,12 +1,12 @@
 #include "bytes/mapping.h"
 
 #include "base/syscalls.h"
+#include "base/system_memory.h"
 
 #include <sluice/error.h>
 
 #include <fmt/format.h>
 
-#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <array>
 #include <atomic>
@@ -98,13 +98,6 @@ std::size_t take_slot(const File& file) {
   throw Error(ErrorKind::io,
               fmt::format("{}: cannot map: {} files are mapped already", file.path().string(), slots.size()),
               "use --read-backend pread");
-}
-
-std::string address_space_limit() {
-  struct rlimit limit {};
-  ::getrlimit(RLIMIT_AS, &limit);
-  if (limit.rlim_cur == RLIM_INFINITY) return "address space is not limited";
-  return fmt::format("address space limit is {}", format_bytes(limit.rlim_cur));
 }
 
 }  // namespace

@@ -7,11 +7,18 @@
 #include <atomic>
 #include <cerrno>
 #include <cstddef>
+#include <cstring>
+#include <functional>
 
 namespace sluice::test {
 
 struct SyscallFaults {
   int read_number = 0, read_error = 0, write_number = 0, write_error = 0, mmap_error = 0, fsync_error = 0;
+  int uncached_error = 0, direct_open_error = 0, direct_read_error = 0;
+  bool tells_direct_alignment = true;
+  unsigned direct_alignment = 0;  // 0: as the system says
+  int action_number = 0;
+  std::function<void()> action;
   std::size_t most = ~std::size_t{0};
   bool interrupts = false;
 };
@@ -23,7 +30,10 @@ class FaultySyscalls {
     reads = 0;
     writes = 0;
     bytes_read = 0;
+    syscalls().open = open;
+    syscalls().statx = statx;
     syscalls().pread = pread;
+    syscalls().preadv2 = preadv2;
     syscalls().write = write;
   }
   ~FaultySyscalls() { syscalls() = saved_; }
@@ -41,6 +51,12 @@ class FaultySyscalls {
     faults.write_error = error;
     return *this;
   }
+  // Does something else first, for instance to the file.
+  FaultySyscalls& before_nth_read(int n, std::function<void()> action) {
+    faults.action_number = n;
+    faults.action = std::move(action);
+    return *this;
+  }
   // Every call moves this many bytes at most.
   FaultySyscalls& move_at_most(std::size_t bytes) {
     faults.most = bytes;
@@ -51,11 +67,42 @@ class FaultySyscalls {
     faults.interrupts = true;
     return *this;
   }
+  // Reads that ask to leave nothing in the page cache.
+  FaultySyscalls& refuse_uncached(int error) {
+    faults.uncached_error = error;
+    return *this;
+  }
+  FaultySyscalls& refuse_direct_open(int error) {
+    faults.direct_open_error = error;
+    return *this;
+  }
+  FaultySyscalls& refuse_direct_reads(int error) {
+    faults.direct_read_error = error;
+    return *this;
+  }
+  // As kernels do that cannot say what direct reads must be multiples of.
+  FaultySyscalls& hide_direct_alignment() {
+    faults.tells_direct_alignment = false;
+    return *this;
+  }
+  // Larger than the real one.  Reads that are no multiples of it are refused.
+  FaultySyscalls& direct_alignment(unsigned bytes) {
+    faults.direct_alignment = bytes;
+    return *this;
+  }
   FaultySyscalls& fail_mmap(int error) {
     faults.mmap_error = error;
     syscalls().mmap = [](void*, std::size_t, int, int, int, off_t) {
       errno = faults.mmap_error;
       return MAP_FAILED;
+    };
+    return *this;
+  }
+  FaultySyscalls& fail_madvise(int error) {
+    faults.madvise_error = error;
+    syscalls().madvise = [](void*, std::size_t, int) {
+      errno = faults.madvise_error;
+      return -1;
     };
     return *this;
   }
@@ -69,19 +116,68 @@ class FaultySyscalls {
   }
 
   std::size_t total_read() const { return bytes_read; }
+  int read_calls() const { return reads; }
 
  private:
   static inline SyscallFaults faults;
   static inline std::atomic<int> reads, writes;
   static inline std::atomic<std::size_t> bytes_read;
 
+  static int open(const char* path, int flags) {
+    if (faults.direct_open_error != 0 && (flags & O_DIRECT) != 0) return fail(faults.direct_open_error);
+    return ::open(path, flags);
+  }
+  static int statx(int descriptor, const char* path, int flags, unsigned mask, struct ::statx* status) {
+    constexpr unsigned kDirectAlignment = 0x2000;
+    constexpr std::size_t kPlaceOfIt = 0x98;
+    int result = ::statx(descriptor, path, flags, mask, status);
+    if (!faults.tells_direct_alignment) status->stx_mask &= ~kDirectAlignment;
+    if (faults.tells_direct_alignment && faults.direct_alignment != 0) {
+      status->stx_mask |= kDirectAlignment;
+      const unsigned both[] = {faults.direct_alignment, faults.direct_alignment};
+      std::memcpy(reinterpret_cast<char*>(status) + kPlaceOfIt, both, sizeof both);
+    }
+    return result;
+  }
   static ssize_t pread(int descriptor, void* to, std::size_t size, off_t offset) {
+    const iovec piece{to, size};
+    return preadv2(descriptor, &piece, 1, offset, 0);
+  }
+  static ssize_t preadv2(int descriptor, const iovec* pieces, int count, off_t offset, int flags) {
+    constexpr int kUncached = 0x80;
     int number = ++reads;
+    if (number == faults.action_number) faults.action();
     if (faults.interrupts && number % 2 == 1) return fail(EINTR);
     if (number == faults.read_number) return fail(faults.read_error);
-    ssize_t got = ::pread(descriptor, to, std::min(size, faults.most), offset);
+    if (faults.uncached_error != 0 && (flags & kUncached) != 0) return fail(faults.uncached_error);
+    if ((::fcntl(descriptor, F_GETFL) & O_DIRECT) != 0) {
+      if (faults.direct_read_error != 0) return fail(faults.direct_read_error);
+      if (!is_aligned(pieces, count, offset)) return fail(EINVAL);
+    }
+    ssize_t got = ::preadv2(descriptor, pieces, count, offset, flags);
+    if (got > 0) got = cut(pieces, got);
     if (got > 0) bytes_read += static_cast<std::size_t>(got);
     return got;
+  }
+  static bool is_aligned(const iovec* pieces, int count, off_t offset) {
+    if (faults.direct_alignment == 0) return true;
+    std::size_t all = static_cast<std::size_t>(offset);
+    for (int i = 0; i < count; ++i)
+      all |= reinterpret_cast<std::size_t>(pieces[i].iov_base) | pieces[i].iov_len;
+    return all % faults.direct_alignment == 0;
+  }
+  // A direct read must be asked for whole: what was not to be moved is spoilt again.
+  static ssize_t cut(const iovec* pieces, ssize_t got) {
+    auto keep = std::min(static_cast<std::size_t>(got), faults.most);
+    std::size_t left = static_cast<std::size_t>(got), seen = 0;
+    for (; left > 0; ++pieces) {
+      std::size_t here = std::min(pieces->iov_len, left);
+      std::size_t kept = std::min(here, keep - std::min(keep, seen));
+      std::memset(static_cast<char*>(pieces->iov_base) + kept, 0xee, here - kept);
+      left -= here;
+      seen += here;
+    }
+    return static_cast<ssize_t>(keep);
   }
   static ssize_t write(int descriptor, const void* from, std::size_t size) {
     int number = ++writes;
@@ -89,7 +185,7 @@ class FaultySyscalls {
     if (number == faults.write_number) return fail(faults.write_error);
     return ::write(descriptor, from, std::min(size, faults.most));
   }
-  static ssize_t fail(int error) {
+  static int fail(int error) {
     errno = error;
     return -1;
   }
