@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <limits>
 #include <optional>
+#include <span>
 #include <utility>
 
 namespace sluice::bytes {
@@ -19,6 +20,15 @@ namespace {
 constexpr std::string_view kDamaged =
     "the file is damaged or was not written by a safetensors tool: fetch it again";
 constexpr std::string_view kMetadata = "__metadata__";
+
+// A shape that stands in a message: a hostile one has millions of extents.
+std::string shown_shape(const std::vector<std::int64_t>& shape) {
+  constexpr std::size_t kMost = 16;
+  if (shape.size() <= kMost) return format_shape(shape);
+  std::string shown = format_shape(std::span(shape).first(kMost));
+  shown.pop_back();
+  return fmt::format("{}, … {} extents]", shown, shape.size());
+}
 
 // Builds the table from events.  Depth 1 is the header's object, depth 2 an entry or the metadata, depth 3
 // the lists of an entry.
@@ -74,7 +84,7 @@ class HeaderBuilder final : public JsonEvents {
     } else if (depth_ == 2 && field_ == Field::dtype) {
       auto dtype = find_dtype(value);
       if (!dtype) {
-        fail(fmt::format("tensor {} has the unknown dtype {}", in_quotes(entry_.name), in_quotes(value)),
+        fail(fmt::format("tensor {} has the unknown dtype {}", tensor(), in_quotes(value)),
              "the file is damaged or newer than safetensors 0.8, the version sluice knows");
       }
       entry_.dtype = *dtype;
@@ -110,23 +120,26 @@ class HeaderBuilder final : public JsonEvents {
     throw Error(ErrorKind::corrupt_file, fmt::format("{}: {}", file_, what), std::string(hint));
   }
 
+  // For messages only: of a good file's hundred thousand tensors none is put in quotes.
+  std::string tensor() const { return in_quotes(entry_.name); }
+
   // A value of the wrong kind at the place where the walk stands.
   [[noreturn]] void refuse_value(std::string_view value) const {
-    std::string tensor = in_quotes(entry_.name);
     if (depth_ == 0) fail("header is no JSON object");
     if (in_metadata_) {
       bool whole = depth_ == 1 || (depth_ == 2 && metadata_key_.empty());
       if (whole) fail(fmt::format("__metadata__ is {}, not an object", value));
       fail(fmt::format("__metadata__ has {} under {}, not a string", value, in_quotes(metadata_key_)));
     }
-    if (!in_entry_) fail(fmt::format("the entry of tensor {} is {}, not an object", tensor, value));
+    if (!in_entry_) fail(fmt::format("the entry of tensor {} is {}, not an object", tensor(), value));
     switch (field_) {
       case Field::dtype:
-        fail(fmt::format("tensor {} has {} as dtype, not a word", tensor, value));
+        fail(fmt::format("tensor {} has {} as dtype, not a word", tensor(), value));
       case Field::shape:
-        fail(fmt::format("tensor {} has {} in its shape, where whole numbers from 0 belong", tensor, value));
+        fail(
+            fmt::format("tensor {} has {} in its shape, where whole numbers from 0 belong", tensor(), value));
       default:
-        fail(fmt::format("tensor {} has {} in its data_offsets, where two whole numbers belong", tensor,
+        fail(fmt::format("tensor {} has {} in its data_offsets, where two whole numbers belong", tensor(),
                          value));
     }
   }
@@ -153,37 +166,38 @@ class HeaderBuilder final : public JsonEvents {
                                       : Field::unknown;
     unsigned bit = static_cast<unsigned>(field_);
     if (field_ != Field::unknown && (seen_ & bit) != 0) {
-      fail(fmt::format("tensor {} has {} twice", in_quotes(entry_.name), name));
+      fail(fmt::format("tensor {} has {} twice", tensor(), name));
     }
     seen_ |= bit;
   }
 
   void add_extent(std::uint64_t value) {
     if (value > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) {
-      fail(fmt::format("tensor {} has the extent {}, which exceeds 63 bits", in_quotes(entry_.name), value));
+      fail(fmt::format("tensor {} has the extent {}, which exceeds 63 bits", tensor(), value));
     }
     entry_.shape.push_back(static_cast<std::int64_t>(value));
   }
 
   void finish_entry() {
     in_entry_ = false;
-    std::string tensor = in_quotes(entry_.name);
     for (auto [field, name] :
          {std::pair{Field::dtype, "dtype"}, {Field::shape, "shape"}, {Field::offsets, "data_offsets"}}) {
-      if ((seen_ & static_cast<unsigned>(field)) == 0) fail(fmt::format("tensor {} has no {}", tensor, name));
+      if ((seen_ & static_cast<unsigned>(field)) == 0)
+        fail(fmt::format("tensor {} has no {}", tensor(), name));
     }
-    if (offset_count_ != 2) fail(fmt::format("tensor {} has {} data_offsets, not 2", tensor, offset_count_));
+    if (offset_count_ != 2)
+      fail(fmt::format("tensor {} has {} data_offsets, not 2", tensor(), offset_count_));
     auto [begin, end] = std::pair(offsets_[0], offsets_[1]);
     if (begin > end)
-      fail(fmt::format("tensor {} begins at byte {} after its end at byte {}", tensor, begin, end));
+      fail(fmt::format("tensor {} begins at byte {} after its end at byte {}", tensor(), begin, end));
     auto size = checked_size(entry_.dtype, entry_.shape);
     if (!size) {
-      fail(fmt::format("tensor {} of {} {} has no size that 64 bits can count in whole bytes", tensor,
-                       dtype_name(entry_.dtype), format_shape(entry_.shape)));
+      fail(fmt::format("tensor {} of {} {} has no size that 64 bits can count in whole bytes", tensor(),
+                       dtype_name(entry_.dtype), shown_shape(entry_.shape)));
     }
     if (*size != end - begin) {
-      fail(fmt::format("tensor {} of {} {} needs {} bytes, but its data_offsets [{}, {}] hold {}", tensor,
-                       dtype_name(entry_.dtype), format_shape(entry_.shape), *size, begin, end, end - begin));
+      fail(fmt::format("tensor {} of {} {} needs {} bytes, but its data_offsets [{}, {}] hold {}", tensor(),
+                       dtype_name(entry_.dtype), shown_shape(entry_.shape), *size, begin, end, end - begin));
     }
     entry_.offset = begin;
     entry_.size = *size;

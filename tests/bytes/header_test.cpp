@@ -175,6 +175,20 @@ TEST(Entry, whose_range_does_not_hold_shape_times_dtype_is_refused_with_both_siz
                  HasSubstr("F32 [2, 4] needs 32 bytes, but its data_offsets [0, 24] hold 24"));
 }
 
+TEST(Entry, with_a_million_extents_is_refused_in_a_short_message) {
+  std::string ones = "1";
+  for (int i = 1; i < 1'000'000; ++i) ones += ",1";
+  std::string message;
+  try {
+    Checkpoint::open(one_tensor().with_field("a", "shape", fmt::format("[{}]", ones)).write().path());
+  } catch (const Error& error) {
+    message = error.what();
+  }
+
+  EXPECT_THAT(message, HasSubstr("1, 1, … 1000000 extents] needs 4 bytes"));
+  EXPECT_LT(message.size(), 1000u);
+}
+
 TEST(Entry, that_begins_after_its_end_is_refused) {
   expect_refused(one_tensor().with_field("a", "data_offsets", "[24,0]"),
                  HasSubstr("begins at byte 24 after its end"));
