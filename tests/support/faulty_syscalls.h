@@ -14,6 +14,7 @@ namespace sluice::test {
 
 struct SyscallFaults {
   int read_number = 0, read_error = 0, write_number = 0, write_error = 0, mmap_error = 0, fsync_error = 0;
+  int madvise_error = 0;
   int uncached_error = 0, direct_open_error = 0, direct_read_error = 0;
   bool tells_direct_alignment = true;
   unsigned direct_alignment = 0;  // 0: as the system says
