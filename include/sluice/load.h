@@ -17,6 +17,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace sluice {
@@ -29,13 +30,16 @@ struct TensorFilter {
   bool skip_mtp = false;           // "mtp." at the start of the name or of one of its parts
   bool skip_input_scales = false;  // names that end in ".input_scale"
 };
+// As a filter of tensors and for Checkpoint::open, which then opens only the shards that are needed.
+bool wanted_by(const TensorFilter& filter, std::string_view name);
 
 // One of `world` equal processes, each of which loads its share.
 struct Rank {
   unsigned index = 0;
   unsigned world = 1;
-  // Tensors with "experts.N." in their name stay with the rank that owns N: contiguous ranges, the first
-  // ranks one expert more where they do not divide.  The number of experts is counted per prefix.
+  // Tensors with "experts.N." in their name (as whole parts of it) stay with the rank that owns N: contiguous
+  // ranges, the first ranks one expert more where they do not divide.  Experts are counted per prefix, in the
+  // checkpoint as it was opened.
   bool expert_parallel = false;
   struct Slice {
     std::string glob;
@@ -47,15 +51,15 @@ struct Rank {
 // A tensor that the caller reads later, by itself.
 struct DeferredTensor {
   std::filesystem::path path;
-  TensorInfo tensor;  // offset counts from the start of that file
+  TensorInfo tensor;  // under its new name; offset counts from the start of that file
 };
 
 struct LoadRequest {
   TensorFilter filter;
   Rank rank;
   Transforms transforms;  // after filter and rank
-  // Asked for every tensor that is kept whole and unchanged in its bytes (renamed at most) by this rank;
-  // true: it is not loaded but listed in LoadPlan::deferred().
+  // Asked for every tensor that is kept whole and unchanged in its bytes (renamed at most) by this rank, under
+  // its new name; true: it is not loaded but listed in LoadPlan::deferred().
   std::function<bool(const TensorInfo&)> defer;
 };
 
@@ -75,8 +79,8 @@ class LoadPlan {
   const std::vector<DeferredTensor>& deferred() const;
   Bytes target_bytes() const;  // all targets together
   Bytes read_bytes() const;    // of the files, without what is skipped or deferred
-  // The largest buffer that a target needs while it is put together (transposed, concatenated into a sink
-  // without memory, quantized); 0 if all can go straight through.
+  // The most memory that targets need at one time while they are put together (transposed, concatenated into
+  // a sink without memory, quantized); 0 if all can go straight through.
   Bytes staging_bytes(bool sink_has_memory) const;
 
  private:
@@ -85,8 +89,8 @@ class LoadPlan {
   friend struct LoadPlanAccess;
 };
 
-// Refuses (Error usage, mismatch) filters that match nothing, rules that do not apply to what they match, two
-// targets of one name; all problems in one message.
+// Refuses (Error usage, mismatch) filters and rules that match nothing, rules that do not apply to what they
+// match, two targets of one name; all problems in one message.
 LoadPlan plan_load(const Checkpoint& checkpoint, const LoadRequest& request = {});
 
 // Where the tensors go.  Called from the thread that called load().
@@ -117,13 +121,15 @@ struct ShardLoadReport {
   unsigned threads = 0;
   Bytes bytes = 0;             // delivered
   std::uint64_t requests = 0;  // read calls
+  double touch_seconds = 0;    // on first touches of fresh destinations: the average of the readers
   double cached_before = 0;    // share of the file in the page cache, 0 to 1
 };
 
 struct LoadReport {
   double seconds = 0;
-  double touch_seconds = 0;    // of it, spent on first touches of fresh destinations: the average of the readers
-  Bytes bytes = 0;             // delivered from files
+  double touch_seconds =
+      0;            // of it, spent on first touches of fresh destinations: the average of the readers
+  Bytes bytes = 0;  // delivered from files
   std::uint64_t requests = 0;  // read calls
   std::uint64_t page_faults = 0;
   double cpu_seconds = 0;

@@ -16,7 +16,7 @@ enum class ReadBackend {
   uring,      // io_uring: one thread, several requests in flight
 };
 
-std::string_view to_string(ReadBackend backend);      // "auto", "mmap", "pread", "direct", "uring"
+std::string_view to_string(ReadBackend backend);        // "auto", "mmap", "pread", "direct", "uring"
 ReadBackend parse_read_backend(std::string_view name);  // Error(usage) that lists the names
 
 enum class CachePolicy {
@@ -26,7 +26,7 @@ enum class CachePolicy {
   prefetch,   // keep, and the system is asked to read ahead: for network mounts
 };
 
-std::string_view to_string(CachePolicy policy);      // "auto", "keep", "drop", "prefetch"
+std::string_view to_string(CachePolicy policy);         // "auto", "keep", "drop", "prefetch"
 CachePolicy parse_cache_policy(std::string_view name);  // Error(usage) that lists the names
 
 // Bytes of one read.  Below 1 MiB the price of a call shows, above 8 MiB the last reads leave threads idle.
@@ -40,11 +40,11 @@ inline constexpr Bytes kMostPool = GiB(4);
 struct ReadOptions {
   ReadBackend backend = ReadBackend::automatic;
   CachePolicy cache = CachePolicy::automatic;
-  unsigned threads = 0;          // that read; 0: by backend, at most 4
-  unsigned depth = 0;            // io_uring requests in flight; 0: 8
-  bool ring_direct = true;       // uring past the page cache where the file system can
-  Bytes chunk = kDefaultChunk;   // rounded up to a multiple of 64 KiB
-  Bytes pool = kDefaultPool;     // at least two chunks: a smaller one makes the chunks smaller
+  unsigned threads = 0;         // that read; 0: by backend, at most 4
+  unsigned depth = 0;           // io_uring requests in flight; 0: 8
+  bool ring_direct = true;      // uring past the page cache where the file system can
+  Bytes chunk = kDefaultChunk;  // rounded up to a multiple of 64 KiB
+  Bytes pool = kDefaultPool;    // at least two chunks: a smaller one makes the chunks smaller
   // More reads than this that are smaller than 64 KiB each, and automatic reads through the page cache.
   std::size_t small_reads_cap = 5000;
 };

@@ -61,8 +61,9 @@ enum class UnexpectedTensors { refuse, ignore };
 // Streams the plan into `destinations`.  First every name, dtype and shape is compared, exactly: all that is
 // missing, unexpected or of another kind is listed in one Error(mismatch), and no byte has been written.
 LoadReport load_into(const LoadPlan& plan, std::span<const Destination> destinations,
-                     UnexpectedTensors unexpected = UnexpectedTensors::refuse, const ReadOptions& options = {},
-                     Progress* progress = nullptr, const CancelToken* cancel = nullptr);
+                     UnexpectedTensors unexpected = UnexpectedTensors::refuse,
+                     const ReadOptions& options = {}, Progress* progress = nullptr,
+                     const CancelToken* cancel = nullptr);
 
 // Writes the plan's targets as one safetensors file; it appears under its name when complete.
 LoadReport load_to_file(const LoadPlan& plan, const std::filesystem::path& path,

@@ -11,6 +11,7 @@
 #include <sluice/progress.h>
 #include <sluice/read_options.h>
 #include <sluice/units.h>
+#include <sluice/version.h>
 
 #include <cstdint>
 #include <filesystem>
@@ -118,7 +119,5 @@ Request request_from_video(const std::filesystem::path& video);
 // What a file or folder holds, as JSON: tensors, dtypes, shapes, metadata and model version of a checkpoint
 // (any safetensors file, folder or index), or streams and tags of a video.  Headers only.
 std::string inspect(const std::filesystem::path& path);
-
-std::string_view version();  // "0.1.0"
 
 }  // namespace sluice

@@ -44,7 +44,7 @@ struct SliceRule {
 struct SplitRule {
   std::string glob;
   std::size_t dim;
-  std::vector<std::string> names;    // one a part
+  std::vector<std::string> names;     // one a part
   std::vector<std::int64_t> extents;  // of the parts along dim; empty: equal parts
 };
 // One result for each set of names that agree in what "*" stands for; every set must be whole.

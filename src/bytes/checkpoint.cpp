@@ -122,6 +122,7 @@ std::vector<std::string> check_leftovers(const bytes::OpenShard& shard, std::siz
 void keep(State& state, std::vector<bytes::OpenShard> shards) {
   for (bytes::OpenShard& shard : shards) {
     state.metadata.insert(shard.info.metadata.begin(), shard.info.metadata.end());
+    state.absolute_paths.push_back(std::filesystem::absolute(shard.info.path));
     state.shards.push_back(std::move(shard.info));
     state.files.push_back(std::move(shard.file));
     state.identities.push_back(shard.identity);

@@ -12,6 +12,8 @@ struct Checkpoint::State {
   std::vector<Shard> shards;
   std::vector<File> files;               // of the same order
   std::vector<FileIdentity> identities;  // of the same order: when opened
+  // Of the same order: a relative path means something else once the process changes its folder.
+  std::vector<std::filesystem::path> absolute_paths;
   std::vector<TensorInfo> tensors;       // sorted by name
   std::map<std::string, std::string> metadata;
   std::vector<std::string> warnings;

@@ -13,12 +13,15 @@ struct Interval {
 };
 
 // A box of a source tensor and its place in the target.  Target index of a source index (both relative to
-// their box): target[to_dim[d]] = at[to_dim[d]] + source[d].
+// their box): target[to_dim[d]] = at[to_dim[d]] + source[d].  Of elements smaller than a byte, every
+// contiguous run of the box begins and ends on whole bytes, in the source as in the target, and dimensions
+// keep their order.
 struct Part {
   TensorInfo source;
   std::vector<Interval> box;        // by dimension of the source
   std::vector<std::size_t> to_dim;  // by dimension of the source: the dimension of the target
   std::vector<std::int64_t> at;     // by dimension of the target: where the box begins
+  std::vector<Dtype> casts;         // on the way to the target's dtype, each rounds: F32 -> [BF16] -> F32
 
   std::int64_t elements() const;
 };
@@ -29,6 +32,8 @@ struct Target {
   // The value tensor of a quantized pair: the scale is the target after it.  Neither has memory of the sink
   // until the whole tensor is there.
   bool quantized = false;
+  // What the parts are put together in: the dtype of `tensor`, or of the values before they are quantized.
+  Dtype assembled = Dtype::F32;
   // One part of the target's dtype that fills the target in the target's own order: bytes go straight.
   bool straight = false;
   // As straight, but of another dtype: elements are cast one by one, in order.
@@ -38,7 +43,7 @@ struct Target {
 // A contiguous range of a shard that belongs to one part.
 struct WantedRange {
   std::size_t shard = 0;
-  Bytes offset = 0;       // in the file
+  Bytes offset = 0;  // in the file
   Bytes size = 0;
   std::size_t target = 0;
   std::size_t part = 0;
@@ -51,10 +56,10 @@ struct LoadPlan::State {
   explicit State(Checkpoint from) : checkpoint(std::move(from)) {}
 
   Checkpoint checkpoint;
-  std::vector<bytes::Target> targets;         // in the order of their last byte
-  std::vector<TargetTensor> target_tensors;   // the same, as the public view
+  std::vector<bytes::Target> targets;        // in the order of their last byte
+  std::vector<TargetTensor> target_tensors;  // the same, as the public view
   std::vector<DeferredTensor> deferred;
-  std::vector<bytes::WantedRange> ranges;     // sorted by shard and offset; none is empty; no two overlap
+  std::vector<bytes::WantedRange> ranges;  // sorted by shard and offset; none is empty; no two overlap
   Bytes target_bytes = 0, read_bytes = 0;
 };
 
@@ -67,5 +72,9 @@ struct LoadPlanAccess {
     return plan;
   }
 };
+
+namespace bytes {
+using PlanState = LoadPlanAccess::State;
+}
 
 }  // namespace sluice

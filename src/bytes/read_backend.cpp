@@ -4,12 +4,12 @@
 #include "bytes/checkpoint_state.h"
 #include "bytes/chunks.h"
 #include "bytes/mapping.h"
+#include "bytes/unchanged.h"
 
 #include <sluice/error.h>
 
 #include <fmt/format.h>
 
-#include <sys/stat.h>
 #include <atomic>
 #include <cstring>
 #include <vector>
@@ -17,56 +17,23 @@
 namespace sluice::bytes {
 namespace {
 
-constexpr std::string_view kKeepUnchanged = "keep the file unchanged while it is in use, and run again";
-
 // What both backends share: the checkpoint, the check of its files, the count.
 class BackendBase : public ReadBackend {
  public:
   explicit BackendBase(const Checkpoint& checkpoint)
-      : checkpoint_(checkpoint), state_(CheckpointAccess::state(checkpoint_)) {
-    // A relative path means something else once the process changes its folder.
-    for (const Shard& shard : state_.shards) paths_.push_back(std::filesystem::absolute(shard.path));
-  }
+      : checkpoint_(checkpoint), state_(CheckpointAccess::state(checkpoint_)) {}
 
-  void check() const override {
-    for (std::size_t i = 0; i < state_.shards.size(); ++i) check_shard(i);
-  }
+  void check() const override { require_unchanged(state_); }
 
   Bytes bytes_read() const override { return bytes_read_; }
 
  protected:
-  void check_shard(std::size_t i) const {
-    const FileIdentity& then = state_.identities[i];
-    FileIdentity now = state_.files[i].identity();
-    std::string file = state_.shards[i].path.string();
-    if (now.size < then.size) {
-      throw Error(ErrorKind::corrupt_file,
-                  fmt::format("{}: the file shrank from {} to {} bytes while it was in use", file, then.size,
-                              now.size),
-                  std::string(kKeepUnchanged));
-    }
-    if (!(now == then)) {
-      throw Error(ErrorKind::corrupt_file,
-                  fmt::format("{}: the file was written to while it was in use", file),
-                  std::string(kKeepUnchanged));
-    }
-    struct stat named {};
-    // A name that is gone does no harm: the open file is what was checked.
-    if (::stat(paths_[i].c_str(), &named) == 0 &&
-        (named.st_dev != then.device || named.st_ino != then.inode)) {
-      throw Error(ErrorKind::corrupt_file,
-                  fmt::format("{}: the file was replaced by another while it was in use", file),
-                  std::string(kKeepUnchanged));
-    }
-  }
-
   void count(Bytes bytes) const { bytes_read_ += bytes; }
 
   const Checkpoint checkpoint_;  // keeps the files open
   const CheckpointAccess::State& state_;
 
  private:
-  std::vector<std::filesystem::path> paths_;
   mutable std::atomic<Bytes> bytes_read_ = 0;
 };
 

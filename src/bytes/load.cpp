@@ -1,0 +1,83 @@
+#include <sluice/load.h>
+
+#include "bytes/checkpoint_state.h"
+#include "bytes/deliverer.h"
+#include "bytes/load_pool.h"
+#include "bytes/load_warnings.h"
+#include "bytes/shard_load.h"
+#include "bytes/unchanged.h"
+
+#include <sys/resource.h>
+#include <chrono>
+
+namespace sluice {
+namespace {
+
+double seconds_of(const timeval& time) {
+  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
+}
+
+// What this process has spent so far.
+struct Spent {
+  Spent() : wall(std::chrono::steady_clock::now()) {
+    rusage usage{};
+    ::getrusage(RUSAGE_SELF, &usage);
+    cpu_seconds = seconds_of(usage.ru_utime) + seconds_of(usage.ru_stime);
+    page_faults = static_cast<std::uint64_t>(usage.ru_minflt + usage.ru_majflt);
+  }
+
+  std::chrono::steady_clock::time_point wall;
+  double cpu_seconds = 0;
+  std::uint64_t page_faults = 0;
+};
+
+// The ranges of one shard out of the plan's, which are sorted by shard.
+std::span<const bytes::WantedRange> ranges_of(const bytes::PlanState& plan, std::size_t& first) {
+  std::size_t last = first;
+  while (last < plan.ranges.size() && plan.ranges[last].shard == plan.ranges[first].shard) ++last;
+  return std::span(plan.ranges).subspan(std::exchange(first, last), last - first);
+}
+
+void tell(Progress* progress, Bytes done, Bytes total) {
+  if (progress == nullptr) return;
+  progress->at("load", static_cast<std::int64_t>(done >> 20),
+               static_cast<std::int64_t>((total + MiB(1) - 1) >> 20), "MiB");
+}
+
+}  // namespace
+
+LoadReport load(const LoadPlan& plan, TensorSink& sink, const ReadOptions& options, Progress* progress,
+                const CancelToken* cancel) {
+  const bytes::PlanState& state = LoadPlanAccess::state(plan);
+  const Spent before;
+  LoadReport report;
+  bytes::LoadWarnings warnings;
+  bytes::LoadPool pool(options);
+  bytes::Deliverer deliverer(state, sink);
+  deliverer.complete_empty();
+
+  Bytes done = 0;
+  tell(progress, done, state.read_bytes);
+  for (std::size_t first = 0; first < state.ranges.size();) {
+    const std::size_t shard = state.ranges[first].shard;
+    bytes::ShardLoad work{state, shard, ranges_of(state, first), deliverer, sink.destinations_are_fresh()};
+    report.shards.push_back(bytes::load_shard(work, options, pool, warnings, cancel, [&](Bytes bytes) {
+      done += bytes;
+      tell(progress, done, state.read_bytes);
+    }));
+    report.bytes += report.shards.back().bytes;
+    report.requests += report.shards.back().requests;
+    report.touch_seconds += report.shards.back().touch_seconds;
+  }
+  bytes::require_unchanged(CheckpointAccess::state(state.checkpoint));
+
+  const Spent after;
+  report.seconds = std::chrono::duration<double>(after.wall - before.wall).count();
+  report.cpu_seconds = after.cpu_seconds - before.cpu_seconds;
+  report.page_faults = after.page_faults - before.page_faults;
+  report.pool_bytes = pool.used();
+  report.warnings = warnings.lines();
+  return report;
+}
+
+}  // namespace sluice
