@@ -2,8 +2,6 @@
 
 #include "base/syscalls.h"
 
-#include <sluice/error.h>
-
 #include <fmt/format.h>
 
 #include <fcntl.h>
@@ -16,9 +14,6 @@
 
 namespace sluice {
 namespace {
-
-// Linux moves at most 0x7ffff000 bytes in one call; a round number below it keeps later offsets aligned.
-constexpr std::size_t kMostPerCall = GiB(1);
 
 Error open_error(const std::filesystem::path& path, int error_number) {
   switch (error_number) {
@@ -42,7 +37,7 @@ Error open_error(const std::filesystem::path& path, int error_number) {
 int open_descriptor(const std::filesystem::path& path, int flags) {
   int descriptor = -1;
   do {
-    descriptor = ::open(path.c_str(), flags | O_CLOEXEC);
+    descriptor = syscalls().open(path.c_str(), flags | O_CLOEXEC);
   } while (descriptor < 0 && errno == EINTR);
   if (descriptor < 0) throw open_error(path, errno);
   return descriptor;
@@ -130,16 +125,11 @@ FileIdentity File::identity() const {
 void read_exact(const File& file, std::span<std::byte> to, Bytes offset, std::string_view what) {
   std::size_t done = 0;
   while (done < to.size()) {
-    std::size_t wanted = std::min(to.size() - done, kMostPerCall);
+    std::size_t wanted = std::min<std::size_t>(to.size() - done, kMostPerCall);
     ssize_t got =
         syscalls().pread(file.descriptor(), to.data() + done, wanted, static_cast<off_t>(offset + done));
     if (got < 0 && errno == EINTR) continue;
-    if (got < 0) {
-      throw Error(ErrorKind::io,
-                  fmt::format("{}: cannot read {} at byte {}: {}", file.path().string(), what, offset + done,
-                              system_reason(errno)),
-                  system_remedy(errno));
-    }
+    if (got < 0) throw cannot_read(file, what, offset + done, errno);
     if (got == 0) {
       throw Error(ErrorKind::corrupt_file,
                   fmt::format("{}: the file ends at byte {} while reading {}: {} of {} bytes are missing",
@@ -150,9 +140,17 @@ void read_exact(const File& file, std::span<std::byte> to, Bytes offset, std::st
   }
 }
 
+Error cannot_read(const File& file, std::string_view what, Bytes offset, int error_number) {
+  return Error(ErrorKind::io,
+               fmt::format("{}: cannot read {} at byte {}: {}", file.path().string(), what, offset,
+                           system_reason(error_number)),
+               system_remedy(error_number));
+}
+
 void write_all(const File& file, std::span<const std::byte> bytes, const std::filesystem::path& name) {
   while (!bytes.empty()) {
-    ssize_t put = syscalls().write(file.descriptor(), bytes.data(), std::min(bytes.size(), kMostPerCall));
+    ssize_t put =
+        syscalls().write(file.descriptor(), bytes.data(), std::min<std::size_t>(bytes.size(), kMostPerCall));
     if (put < 0 && errno == EINTR) continue;
     if (put < 0) {
       int error_number = errno;

@@ -2,6 +2,7 @@
 // An open file, owned, and the calls on it wrapped whole: EINTR, short reads and the text of errors are
 // settled here. read_exact() may be called from any thread at the same time; write_all() from one.
 
+#include <sluice/error.h>
 #include <sluice/units.h>
 
 #include <cstddef>
@@ -10,6 +11,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace sluice {
 
@@ -31,6 +33,8 @@ class File {
   static File open(const std::filesystem::path& path);
   // Write only, from the start, contents kept.  Error(io).
   static File open_for_writing(const std::filesystem::path& path);
+  // Takes over an open descriptor; `path` stands in messages.
+  static File adopt(int descriptor, std::filesystem::path path) { return {descriptor, std::move(path)}; }
 
   File(File&& other) noexcept;
   File& operator=(File&& other) noexcept;
@@ -47,9 +51,15 @@ class File {
   std::filesystem::path path_;
 };
 
+// Linux moves at most 0x7ffff000 bytes in one call; a round number below it keeps later offsets aligned.
+inline constexpr Bytes kMostPerCall = GiB(1);
+
 // Fills `to` from `offset`.  Returns only when every byte is there; Error(corrupt_file) where the file ends
 // early, Error(io) where the system fails.  `what` stands in the message: "tensor 'x'", "the header".
 void read_exact(const File& file, std::span<std::byte> to, Bytes offset, std::string_view what);
+
+// The Error(io) of a read that failed at `offset`.
+Error cannot_read(const File& file, std::string_view what, Bytes offset, int error_number);
 
 // Writes all of `bytes` at the file's position.  Error(io), with a hint of its own for a full disk.  `name`
 // stands in messages: what the user calls the file, not a temporary name.

@@ -4,6 +4,7 @@
 #include "base/syscalls.h"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <cstddef>
@@ -31,6 +32,7 @@ class FaultySyscalls {
     reads = 0;
     writes = 0;
     bytes_read = 0;
+    for (auto& descriptor : is_direct) descriptor = false;
     syscalls().open = open;
     syscalls().statx = statx;
     syscalls().pread = pread;
@@ -86,7 +88,8 @@ class FaultySyscalls {
     faults.tells_direct_alignment = false;
     return *this;
   }
-  // Larger than the real one.  Reads that are no multiples of it are refused.
+  // As if the file system took direct reads that are multiples of `bytes`, and no others; whatever the real
+  // one can.
   FaultySyscalls& direct_alignment(unsigned bytes) {
     faults.direct_alignment = bytes;
     return *this;
@@ -123,10 +126,15 @@ class FaultySyscalls {
   static inline SyscallFaults faults;
   static inline std::atomic<int> reads, writes;
   static inline std::atomic<std::size_t> bytes_read;
+  static inline std::array<std::atomic<bool>, 4096> is_direct;  // by descriptor
 
   static int open(const char* path, int flags) {
-    if (faults.direct_open_error != 0 && (flags & O_DIRECT) != 0) return fail(faults.direct_open_error);
-    return ::open(path, flags);
+    const bool direct = (flags & O_DIRECT) != 0;
+    if (faults.direct_open_error != 0 && direct) return fail(faults.direct_open_error);
+    if (faults.direct_alignment != 0) flags &= ~O_DIRECT;
+    int descriptor = ::open(path, flags);
+    if (descriptor >= 0) is_direct.at(static_cast<std::size_t>(descriptor)) = direct;
+    return descriptor;
   }
   static int statx(int descriptor, const char* path, int flags, unsigned mask, struct ::statx* status) {
     constexpr unsigned kDirectAlignment = 0x2000;
@@ -151,7 +159,7 @@ class FaultySyscalls {
     if (faults.interrupts && number % 2 == 1) return fail(EINTR);
     if (number == faults.read_number) return fail(faults.read_error);
     if (faults.uncached_error != 0 && (flags & kUncached) != 0) return fail(faults.uncached_error);
-    if ((::fcntl(descriptor, F_GETFL) & O_DIRECT) != 0) {
+    if (is_direct.at(static_cast<std::size_t>(descriptor))) {
       if (faults.direct_read_error != 0) return fail(faults.direct_read_error);
       if (!is_aligned(pieces, count, offset)) return fail(EINVAL);
     }
