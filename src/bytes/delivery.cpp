@@ -44,11 +44,7 @@ std::vector<Delivery> decide_delivery(const PlanState& plan, const std::vector<b
 }
 
 Dtype staging_dtype(const Target& target) {
-  if (!target.quantized) return target.tensor.dtype;
-  const Dtype first = target.parts.front().source.dtype;
-  const bool same =
-      std::ranges::all_of(target.parts, [&](const Part& part) { return part.source.dtype == first; });
-  return same ? first : Dtype::F32;
+  return target.quantized ? target.assembled : target.tensor.dtype;
 }
 
 Bytes staging_size(const Target& target) {
@@ -71,7 +67,7 @@ Bytes peak_staging(const PlanState& plan, std::span<const Delivery> deliveries) 
 }
 
 std::optional<Bytes> place_in_target(const Part& part, const TargetTensor& target) {
-  if (part.source.dtype != target.dtype) return std::nullopt;
+  if (part.source.dtype != target.dtype || !part.casts.empty()) return std::nullopt;
   const std::size_t dims = part.box.size();
   bool whole_behind = true;  // all dimensions behind this one are covered
   for (std::size_t d = dims; d-- > 0;) {
