@@ -121,17 +121,22 @@ DirectFile open_direct(const File& file) {
   throw refused(file, system_reason(error_number));
 }
 
-void check_alignment(const File& file, ReadAlignment alignment, Bytes offset,
-                     std::span<const std::span<std::byte>> to) {
+Bytes direct_end(const ShardSource& source, ReadAlignment alignment, Bytes offset,
+                 std::span<const std::span<std::byte>> to) {
   bool fits = offset % alignment.offset == 0;
+  Bytes end = offset;
   for (std::span<std::byte> span : to) {
     fits = fits && span.size() % alignment.offset == 0 &&
            reinterpret_cast<std::uintptr_t>(span.data()) % alignment.memory == 0;
+    end += span.size();
   }
-  if (fits) return;
-  throw Error(ErrorKind::internal,
-              fmt::format("{}: a direct read at byte {} does not fit the alignment of {} (addresses: {})",
-                          file.path().string(), offset, alignment.offset, alignment.memory));
+  if (!fits) {
+    throw Error(ErrorKind::internal,
+                fmt::format("{}: a direct read at byte {} does not fit the alignment of {} (addresses: {})",
+                            source.file().path().string(), offset, alignment.offset, alignment.memory));
+  }
+  if (end > offset && offset >= source.size()) source.fail_cut_short(offset, offset + 1);
+  return std::min(end, std::max(offset, source.size()));
 }
 
 bool refuses_direct(int error_number) {

@@ -21,16 +21,12 @@ class DirectReader final : public SourceReader {
   ReadAlignment alignment() const override { return direct_.alignment; }
 
   void read(Bytes offset, std::span<const std::span<std::byte>> to) override {
-    check_alignment(source_.file(), direct_.alignment, offset, to);
+    const Bytes end = direct_end(source_, direct_.alignment, offset, to);
     SpanCursor cursor(to);
-    if (cursor.left() == 0) return;
-    // What is asked for beyond the file's end is never there.
-    const Bytes end = std::min(offset + cursor.left(), source_.size());
-    if (offset >= end) source_.fail_cut_short(offset, offset + 1);
     while (offset < end) {
       ssize_t got = source_.read_some(direct_.file.descriptor(), cursor, offset, cursor.left(), 0);
       if (got < 0 && refuses_direct(static_cast<int>(-got))) {
-        source_.warn_once("direct reads are refused in the middle of the file: read through the page cache");
+        source_.warn_once(kDirectRefused);
         return source_.read_buffered(cursor, offset, end);
       }
       if (got < 0) source_.fail(offset, static_cast<int>(-got));

@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 
 namespace sluice::bytes {
@@ -21,9 +22,9 @@ class Ring {
 
   // Error(io) where the system refuses.  `pool`: buffers that most reads go to, registered with the kernel if
   // its limit of locked memory allows (else used plainly, told through `warn`).  direct: the file is opened
-  // past the page cache; Error(io) as open_shard_reader has it.
+  // past the page cache; Error(io) as open_shard_reader has it.  `size`: as there.
   Ring(const File& file, bool direct, unsigned depth, std::span<std::byte> pool, DescribeOffset describe,
-       Warn warn);
+       Warn warn, std::optional<Bytes> size = {});
   ~Ring();
 
   ReadAlignment alignment() const;
@@ -33,7 +34,7 @@ class Ring {
   // Starts a read; in_flight() < depth().  As ShardReader::read for one span.
   void submit(std::uint64_t id, Bytes offset, std::span<std::byte> to);
   // Waits for the next read to be whole and returns its id.  Short reads are continued.  Errors as
-  // ShardReader::read.
+  // ShardReader::read; the read that failed is over then, the others go on.
   std::uint64_t wait();
 
   std::uint64_t requests() const;

@@ -52,8 +52,12 @@ void ShardSource::fail_cut_short(Bytes offset, Bytes end) const {
               "the file was cut short: fetch it again and keep it unchanged while it is in use");
 }
 
-void ShardSource::warn_once(const std::string& what) {
-  if (!warned_.exchange(true) && warn_) warn_(fmt::format("{}: {}", file_.path().string(), what));
+void ShardSource::warn(std::string_view what) const {
+  if (warn_) warn_(fmt::format("{}: {}", file_.path().string(), what));
+}
+
+void ShardSource::warn_once(std::string_view what) {
+  if (!warned_.exchange(true)) warn(what);
 }
 
 std::string ShardSource::describe(Bytes offset) const {

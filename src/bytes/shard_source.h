@@ -32,8 +32,9 @@ class ShardSource {
   [[noreturn]] void fail_cut_short(Bytes offset, Bytes end) const;
 
   void count_request() { ++requests_; }
-  // "<file>: <what>" to the receiver of warnings, the first time only.
-  void warn_once(const std::string& what);
+  // "<file>: <what>" to the receiver of warnings; for refusals that come again: the first time only.
+  void warn(std::string_view what) const;
+  void warn_once(std::string_view what);
 
  private:
   std::string describe(Bytes offset) const;

@@ -1,5 +1,6 @@
 #include "bytes/shard_reader.h"
 
+#include "support/aligned_memory.h"
 #include "support/faulty_syscalls.h"
 #include "support/temporary_folder.h"
 #include "support/throws_error.h"
@@ -11,7 +12,6 @@
 #include <climits>
 #include <fstream>
 #include <list>
-#include <new>
 #include <random>
 #include <string>
 #include <thread>
@@ -20,7 +20,9 @@
 namespace sluice::bytes {
 namespace {
 
+using test::AlignedMemory;
 using test::FaultySyscalls;
+using test::noise;
 using test::TemporaryFolder;
 using test::ThrowsError;
 using test::write_file;
@@ -32,32 +34,6 @@ using ::testing::IsEmpty;
 
 constexpr ReadWay kWays[] = {ReadWay::mmap, ReadWay::pread, ReadWay::pread_uncached, ReadWay::direct};
 constexpr unsigned kBlock = 512;
-
-std::string pattern(std::size_t size) {
-  std::mt19937 random(static_cast<unsigned>(size));
-  std::string text(size, '\0');
-  for (char& c : text) c = static_cast<char>(random());
-  return text;
-}
-
-// Memory that suits direct reads of every alignment.
-class Memory {
- public:
-  explicit Memory(std::size_t size)
-      : bytes_(static_cast<std::byte*>(::operator new(size, kAlignment)), size) {
-    std::ranges::fill(bytes_, std::byte{'?'});
-  }
-  Memory(const Memory&) = delete;
-  Memory& operator=(const Memory&) = delete;
-  ~Memory() { ::operator delete(bytes_.data(), kAlignment); }
-
-  std::span<std::byte> bytes() const { return bytes_; }
-  std::string text(std::size_t size) const { return {reinterpret_cast<const char*>(bytes_.data()), size}; }
-
- private:
-  static constexpr std::align_val_t kAlignment{65536};
-  std::span<std::byte> bytes_;
-};
 
 // A file, and a reader of it that gathers its warnings.  Direct reads are taken on any file system.
 class ReaderWorld {
@@ -77,7 +53,7 @@ class ReaderWorld {
   std::string read(ShardReader& reader, Bytes offset, Bytes size) {
     const Bytes block = reader.alignment().offset;
     const Bytes begin = offset / block * block;
-    Memory memory((offset - begin + size + block - 1) / block * block);
+    AlignedMemory memory((offset - begin + size + block - 1) / block * block);
     const std::span<std::byte> spans[] = {memory.bytes()};
     reader.read(begin, spans);
     return memory.text(offset - begin + size).substr(offset - begin);
@@ -122,7 +98,7 @@ TEST_P(EveryReader, delivers_any_range_into_any_spans_through_short_and_interrup
   std::mt19937 random(seed);
   for (int round = 0; round < 60; ++round) {
     const Bytes size = 1 + random() % 40'000;
-    ReaderWorld world(pattern(size));
+    ReaderWorld world(noise(size));
     const unsigned alignments[] = {512, 4096, 65536};
     world.faults.direct_alignment(alignments[random() % 3]);
     if (random() % 2 == 0) world.faults.move_at_most(1 + random() % 3000);
@@ -132,7 +108,7 @@ TEST_P(EveryReader, delivers_any_range_into_any_spans_through_short_and_interrup
     const Bytes block = reader->alignment().offset;
     const Bytes begin = random() % size / block * block;
     const Bytes wanted = block + random() % (size - begin) / block * block;
-    Memory memory(block == 1 ? std::min(wanted, size - begin) : wanted);
+    AlignedMemory memory(block == 1 ? std::min(wanted, size - begin) : wanted);
     reader->read(begin, cut_randomly(memory.bytes(), block, random));
 
     const Bytes there = std::min<Bytes>(memory.bytes().size(), size - begin);
@@ -151,7 +127,7 @@ TEST_P(EveryReader, of_an_empty_file_reads_nothing) {
 }
 
 TEST_P(EveryReader, serves_many_threads_at_once) {
-  ReaderWorld world(pattern(200'000));
+  ReaderWorld world(noise(200'000));
   auto reader = world.open(GetParam());
 
   std::vector<std::string> got(8);
@@ -168,7 +144,7 @@ TEST_P(EveryReader, serves_many_threads_at_once) {
 }
 
 TEST_P(EveryReader, of_a_file_that_shrinks_names_file_tensor_and_both_sizes_and_recovers_with_the_file) {
-  ReaderWorld world(pattern(100'000));
+  ReaderWorld world(noise(100'000));
   auto reader = world.open(GetParam());
   std::filesystem::resize_file(world.path(), 5'000);
 
@@ -179,13 +155,13 @@ TEST_P(EveryReader, of_a_file_that_shrinks_names_file_tensor_and_both_sizes_and_
                           HasSubstr("fetch it again")));
   EXPECT_EQ(world.read(*reader, 1'000, 3'000), world.content(1'000, 3'000));
 
-  write_file(world.path(), pattern(100'000));
+  write_file(world.path(), noise(100'000));
   EXPECT_TRUE(world.read(*reader, 1'000, 90'000) == world.content(1'000, 90'000));
 }
 
 // The last page stays mapped and is filled up with zeros, the last block is only partly there.
 TEST_P(EveryReader, of_a_file_that_lost_its_last_byte_says_so) {
-  ReaderWorld world(pattern(100'001));
+  ReaderWorld world(noise(100'001));
   auto reader = world.open(GetParam());
   std::filesystem::resize_file(world.path(), 100'000);
 
@@ -195,7 +171,7 @@ TEST_P(EveryReader, of_a_file_that_lost_its_last_byte_says_so) {
 }
 
 TEST_P(EveryReader, of_a_file_that_was_cut_before_it_was_opened_says_so) {
-  ReaderWorld world(pattern(100'000));
+  ReaderWorld world(noise(100'000));
   std::filesystem::resize_file(world.path(), 50'000);
   auto reader = world.open(GetParam());
 
@@ -205,7 +181,7 @@ TEST_P(EveryReader, of_a_file_that_was_cut_before_it_was_opened_says_so) {
 }
 
 TEST_P(EveryReader, refuses_what_lies_behind_the_end) {
-  ReaderWorld world(pattern(10 * kBlock));
+  ReaderWorld world(noise(10 * kBlock));
   auto reader = world.open(GetParam());
 
   EXPECT_THAT([&] { world.read(*reader, 12 * kBlock, kBlock); }, ThrowsError(ErrorKind::corrupt_file, _));
@@ -217,7 +193,7 @@ INSTANTIATE_TEST_SUITE_P(Ways, CallingReader,
                          ::testing::Values(ReadWay::pread, ReadWay::pread_uncached, ReadWay::direct));
 
 TEST_P(CallingReader, names_file_tensor_and_place_of_a_failing_disk_and_can_try_again) {
-  ReaderWorld world(pattern(100 * kBlock));
+  ReaderWorld world(noise(100 * kBlock));
   auto reader = world.open(GetParam());
   world.faults.move_at_most(10 * kBlock).fail_nth_read(world.faults.read_calls() + 3, EIO);
 
@@ -230,9 +206,9 @@ TEST_P(CallingReader, names_file_tensor_and_place_of_a_failing_disk_and_can_try_
 }
 
 TEST_P(CallingReader, fills_many_spans_with_one_call) {
-  ReaderWorld world(pattern(IOV_MAX * kBlock));
+  ReaderWorld world(noise(IOV_MAX * kBlock));
   auto reader = world.open(GetParam());
-  Memory memory(IOV_MAX * kBlock);
+  AlignedMemory memory(IOV_MAX * kBlock);
   std::vector<std::span<std::byte>> spans;
   for (Bytes i = 0; i < IOV_MAX; ++i) spans.push_back(memory.bytes().subspan(i * kBlock, kBlock));
   const auto before = reader->requests();
@@ -244,9 +220,9 @@ TEST_P(CallingReader, fills_many_spans_with_one_call) {
 }
 
 TEST_P(CallingReader, makes_a_second_call_for_more_spans_than_one_takes) {
-  ReaderWorld world(pattern((IOV_MAX + 1) * kBlock));
+  ReaderWorld world(noise((IOV_MAX + 1) * kBlock));
   auto reader = world.open(GetParam());
-  Memory memory((IOV_MAX + 1) * kBlock);
+  AlignedMemory memory((IOV_MAX + 1) * kBlock);
   std::vector<std::span<std::byte>> spans;
   for (Bytes i = 0; i <= IOV_MAX; ++i) spans.push_back(memory.bytes().subspan(i * kBlock, kBlock));
   const auto before = reader->requests();
@@ -258,7 +234,7 @@ TEST_P(CallingReader, makes_a_second_call_for_more_spans_than_one_takes) {
 }
 
 TEST_P(CallingReader, counts_every_call) {
-  ReaderWorld world(pattern(40 * kBlock));
+  ReaderWorld world(noise(40 * kBlock));
   auto reader = world.open(GetParam());
   world.faults.move_at_most(10 * kBlock).interrupt_often();
   const auto before = reader->requests();
@@ -272,7 +248,7 @@ TEST_P(CallingReader, counts_every_call) {
 
 TEST(UncachedReader, goes_on_cached_where_the_system_knows_no_such_reads_and_says_so_once) {
   for (int error : {EOPNOTSUPP, EINVAL}) {
-    ReaderWorld world(pattern(10'000));
+    ReaderWorld world(noise(10'000));
     world.faults.refuse_uncached(error);
     auto reader = world.open(ReadWay::pread_uncached);
     EXPECT_EQ(reader->way(), ReadWay::pread_uncached);
@@ -287,7 +263,7 @@ TEST(UncachedReader, goes_on_cached_where_the_system_knows_no_such_reads_and_say
 }
 
 TEST(DirectReader, that_cannot_open_names_the_file_system_and_the_remedy) {
-  ReaderWorld world(pattern(10'000));
+  ReaderWorld world(noise(10'000));
   world.faults.refuse_direct_open(EINVAL);
 
   EXPECT_THAT([&] { world.open(ReadWay::direct); },
@@ -299,7 +275,7 @@ TEST(DirectReader, that_cannot_open_names_the_file_system_and_the_remedy) {
 
 TEST(DirectReader, whose_first_read_is_refused_is_refused_when_opened) {
   for (bool told : {true, false}) {
-    ReaderWorld world(pattern(10'000));
+    ReaderWorld world(noise(10'000));
     if (!told) world.faults.hide_direct_alignment();
     world.faults.refuse_direct_reads(EINVAL);
 
@@ -310,7 +286,7 @@ TEST(DirectReader, whose_first_read_is_refused_is_refused_when_opened) {
 
 TEST(DirectReader, tries_alignments_where_the_system_tells_none) {
   for (unsigned alignment : {4096, 65536}) {
-    ReaderWorld world(pattern(300'000));
+    ReaderWorld world(noise(300'000));
     world.faults.direct_alignment(alignment).hide_direct_alignment();
 
     auto reader = world.open(ReadWay::direct);
@@ -323,7 +299,7 @@ TEST(DirectReader, tries_alignments_where_the_system_tells_none) {
 }
 
 TEST(DirectReader, that_is_refused_in_the_middle_reads_on_through_the_cache_and_says_so_once) {
-  ReaderWorld world(pattern(100 * kBlock + 7));
+  ReaderWorld world(noise(100 * kBlock + 7));
   auto reader = world.open(ReadWay::direct);
   world.faults.move_at_most(10 * kBlock).fail_nth_read(world.faults.read_calls() + 3, EINVAL);
 
@@ -335,9 +311,9 @@ TEST(DirectReader, that_is_refused_in_the_middle_reads_on_through_the_cache_and_
 }
 
 TEST(DirectReader, takes_a_read_that_does_not_fit_its_alignment_for_a_bug) {
-  ReaderWorld world(pattern(10 * kBlock));
+  ReaderWorld world(noise(10 * kBlock));
   auto reader = world.open(ReadWay::direct);
-  Memory memory(2 * kBlock);
+  AlignedMemory memory(2 * kBlock);
   auto read = [&](Bytes offset, Bytes skip, Bytes size) {
     const std::span<std::byte> spans[] = {memory.bytes().subspan(skip, size)};
     reader->read(offset, spans);
@@ -353,15 +329,15 @@ TEST(DirectReader, takes_a_read_that_does_not_fit_its_alignment_for_a_bug) {
 TEST(DirectReader, of_a_real_file_system_reads_or_refuses) {
   for (const char* folder : {SLUICE_BINARY_DIR, "/dev/shm"}) {
     const std::filesystem::path path = std::filesystem::path(folder) / "direct_reader_test.tmp";
-    write_file(path, pattern(1'000'003));
+    write_file(path, noise(1'000'003));
     File file = File::open(path);
     std::filesystem::remove(path);
 
-    std::string got = pattern(1'000'003);
+    std::string got = noise(1'000'003);
     try {
       auto reader = open_shard_reader(ReadWay::direct, file, {}, {});
       const Bytes block = reader->alignment().offset;
-      Memory memory((got.size() + block - 1) / block * block);
+      AlignedMemory memory((got.size() + block - 1) / block * block);
       const std::span<std::byte> spans[] = {memory.bytes().first(block), memory.bytes().subspan(block)};
       reader->read(0, spans);
       got = memory.text(got.size());
@@ -370,12 +346,12 @@ TEST(DirectReader, of_a_real_file_system_reads_or_refuses) {
       EXPECT_THAT(error.hint(), HasSubstr("--read-backend pread"));
     }
 
-    EXPECT_TRUE(got == pattern(1'000'003));
+    EXPECT_TRUE(got == noise(1'000'003));
   }
 }
 
 TEST(MmapReader, that_the_system_refuses_names_the_remedy) {
-  ReaderWorld world(pattern(10'000));
+  ReaderWorld world(noise(10'000));
   world.faults.fail_mmap(ENOMEM);
 
   EXPECT_THAT([&] { world.open(ReadWay::mmap); },
@@ -383,7 +359,7 @@ TEST(MmapReader, that_the_system_refuses_names_the_remedy) {
 }
 
 TEST(MmapReader, makes_no_read_calls) {
-  ReaderWorld world(pattern(10'000));
+  ReaderWorld world(noise(10'000));
   auto reader = world.open(ReadWay::mmap);
 
   world.read(*reader, 0, 10'000);
@@ -400,7 +376,7 @@ Bytes mapped_file_bytes() {
 }
 
 TEST(MmapReader, lets_go_of_the_pages_of_a_range) {
-  ReaderWorld world(pattern(MiB(32)));
+  ReaderWorld world(noise(MiB(32)));
   auto reader = world.open(ReadWay::mmap);
   world.read(*reader, 0, MiB(32));
   const Bytes before = mapped_file_bytes();
