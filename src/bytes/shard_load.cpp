@@ -4,7 +4,6 @@
 #include "bytes/checkpoint_state.h"
 #include "bytes/choose_reader.h"
 #include "bytes/direct_file.h"
-#include "bytes/prefetch.h"
 #include "bytes/shard_pass.h"
 
 #include <sluice/error.h>
@@ -45,7 +44,11 @@ class Loading {
       work_.deliverer.deliver(read, work_.ranges, pass_.addresses, bytes);
       delivered(wanted_of(read));
     };
-    if (choice_.prefetch) prefetch(file_, pass_.ranges.front().offset, end_of_ranges());
+    std::optional<Prefetch> ahead;
+    if (choice_.prefetch) {
+      ahead.emplace(file_, pass_.ranges.front().offset, end_of_ranges());
+      pass_.prefetch = &*ahead;
+    }
     if (choice_.ring) {
       if (auto report = run_ring(consume, cancel)) return *report;
     }

@@ -45,6 +45,7 @@ class Reading {
   void before(const ReadTask& task, std::span<const std::span<std::byte>> places) {
     const Read& read = read_of(task);
     if (pass_.window != nullptr) pass_.window->about_to_read(read.offset, read.size);
+    if (pass_.prefetch != nullptr) pass_.prefetch->about_to_read(read.offset);
     if (!pass_.touch) return;
     const auto start = std::chrono::steady_clock::now();
     for (std::span<std::byte> place : places) touch_pages(place);

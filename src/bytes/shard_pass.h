@@ -4,6 +4,7 @@
 
 #include "bytes/cache_window.h"
 #include "bytes/placement.h"
+#include "bytes/prefetch.h"
 #include "bytes/read_queue.h"
 #include "bytes/ring.h"
 #include "bytes/shard_reader.h"
