@@ -13,19 +13,29 @@ namespace sluice::bytes {
 
 inline constexpr Bytes kCacheWindow = MiB(512);
 
-// For one file and one pass of ascending offsets.  Before a window is read, what of it is resident is noted
-// (mincore or cachestat: nothing is touched); when reading has moved on past its end, what was not is dropped.
-// Any thread.
+// For one file and one pass of ascending offsets; windows are the file's, at multiples of their size.  Before
+// a window is read, what of it is resident is noted (see residency.h: nothing is touched), and what of the
+// one behind it, into which the system reads ahead.  When reading has moved on past a window's end and every
+// read that reaches into it is done, its pages that were not resident are dropped.  Pages that are dirty, or
+// mapped by another process, stay: they are somebody's.
+//
+// Where residency is known by samples only, a MiB is kept or dropped as a whole; where it cannot be known at
+// all, everything that is read counts as brought in by reading, since dropping is what was asked for.
+//
+// Any thread.  Every read that begins is told to be done before the end, or has failed and no longer runs.
 class CacheWindow {
  public:
   // `unmap(begin, end)`: lets go of live mappings of that range first (MADV_DONTNEED), since pages that a
-  // mapping holds are not dropped; empty if there are none.
-  CacheWindow(const File& file, std::function<void(Bytes begin, Bytes end)> unmap);
+  // mapping holds are not dropped; empty if there are none.  `file` and what `unmap` uses must outlive it.
+  // `window`: a multiple of the page size.
+  using Unmap = std::function<void(Bytes begin, Bytes end)>;
+  CacheWindow(const File& file, Unmap unmap, Bytes window = kCacheWindow);
   ~CacheWindow();
 
   void about_to_read(Bytes offset, Bytes size);
   void has_read(Bytes offset, Bytes size);
-  void finish();  // drops what is left; by the destructor otherwise
+  // Drops what is left, what the system read ahead included; by the destructor otherwise.
+  void finish();
 
  private:
   struct State;

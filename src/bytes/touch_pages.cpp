@@ -2,13 +2,13 @@
 
 #include "base/file.h"
 #include "base/syscalls.h"
+#include "bytes/page_size.h"
 
 #include <sluice/error.h>
 
 #include <fmt/format.h>
 
 #include <sys/mman.h>
-#include <unistd.h>
 #include <atomic>
 #include <cerrno>
 #include <cstdint>
@@ -16,15 +16,13 @@
 namespace sluice::bytes {
 namespace {
 
-const std::uintptr_t kPage = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
-
 // Linux 5.14: the faults of a whole range in one call.  Older C libraries have no name for it.
 constexpr int kPopulateWrite = 23;
 
 // Exchanges a byte of every page for itself: a write to the page, whatever others do to the byte meanwhile.
 void write_each_page(std::uintptr_t begin, std::uintptr_t end) {
   // Never in front of `begin`: the bytes of that page before it may be another thread's.
-  for (std::uintptr_t at = begin; at < end; at = (at & ~(kPage - 1)) + kPage) {
+  for (std::uintptr_t at = begin; at < end; at = (at & ~(page_size() - 1)) + page_size()) {
     std::atomic_ref<unsigned char> byte(*reinterpret_cast<unsigned char*>(at));
     unsigned char value = byte.load(std::memory_order_relaxed);
     byte.compare_exchange_strong(value, value, std::memory_order_relaxed);
@@ -37,7 +35,8 @@ void touch_pages(std::span<std::byte> memory) {
   if (memory.empty()) return;
   const auto begin = reinterpret_cast<std::uintptr_t>(memory.data());
   const std::uintptr_t end = begin + memory.size();
-  const std::uintptr_t first = begin & ~(kPage - 1), last = (end + kPage - 1) & ~(kPage - 1);
+  const std::uintptr_t first = begin & ~(page_size() - 1),
+                       last = (end + page_size() - 1) & ~(page_size() - 1);
   int refused = 0;
   do {
     refused = syscalls().madvise(reinterpret_cast<void*>(first), last - first, kPopulateWrite);
