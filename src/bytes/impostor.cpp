@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <fstream>
 #include <string>
 
 namespace sluice::bytes {
@@ -37,6 +38,11 @@ bool begins_like_pickle(std::string_view first) {
   return first.size() >= 3 && first[0] == '\x80' && first[1] >= 2 && first[1] <= 5 && first[2] != 0;
 }
 
+// The first box of an ISO media file: its length in four bytes, then its kind.
+bool begins_like_video(std::string_view first) {
+  return first.size() >= 8 && first.substr(4, 4) == "ftyp";
+}
+
 }  // namespace
 
 std::optional<Impostor> recognize_impostor(std::span<const std::byte> first_bytes) {
@@ -58,8 +64,17 @@ std::optional<Impostor> recognize_impostor(std::span<const std::byte> first_byte
   if (begins_like_pickle(first)) {
     return Impostor{"a Python pickle (perhaps a PyTorch .bin)", "fetch or export the safetensors version"};
   }
+  if (begins_like_video(first)) return Impostor{"a video", "give the weights; sluice inspect shows videos"};
   if (first.starts_with("\x1f\x8b")) return Impostor{"a gzip file", "unpack it with gunzip first"};
   return std::nullopt;
+}
+
+bool is_video(const std::filesystem::path& path) {
+  std::array<char, 8> first{};
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(path, error)) return false;  // reading a FIFO would wait
+  std::ifstream file(path, std::ios::binary);
+  return file.read(first.data(), first.size()) && begins_like_video({first.data(), first.size()});
 }
 
 void refuse_impostor(const std::filesystem::path& path, std::string_view expected) {

@@ -69,6 +69,15 @@ class Adapter {
   int depth_ = 0;
 };
 
+class Nobody final : public JsonEvents {
+  void begin(Nest) override {}
+  void end() override {}
+  void key(std::string&) override {}
+  void text(std::string&) override {}
+  void integer(std::uint64_t) override {}
+  void other(std::string_view) override {}
+};
+
 }  // namespace
 
 void parse_json(std::string_view json, std::string_view where, JsonEvents& handler) {
@@ -79,6 +88,21 @@ void parse_json(std::string_view json, std::string_view where, JsonEvents& handl
   }
   Adapter adapter(where, handler);
   nlohmann::json::sax_parse(json.data(), json.data() + json.size(), &adapter);
+}
+
+void check_json(std::string_view json, std::string_view where) {
+  Nobody nobody;
+  parse_json(json, where, nobody);
+}
+
+bool is_json_container(std::string_view text) {
+  if (!text.starts_with('{') && !text.starts_with('[')) return false;
+  try {
+    check_json(text, "text");
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
 }
 
 }  // namespace sluice::bytes

@@ -28,4 +28,11 @@ class JsonEvents {
 // `where`: what the message begins with, e.g. "a.safetensors: header".
 void parse_json(std::string_view json, std::string_view where, JsonEvents& handler);
 
+// The same for who only wants to know whether the text is good.
+void check_json(std::string_view json, std::string_view where);
+
+// Whether the text is a JSON object or array that parse_json takes: metadata may be either, or any other
+// text.
+bool is_json_container(std::string_view text);
+
 }  // namespace sluice::bytes

@@ -1,27 +1,18 @@
 #pragma once
-// The subcommands.  Each adds its flags to a CLI::App and gives back what to do once they are parsed.
+// The commands of `sluice`.  Each adds its flags to a CLI::App and gives back what to do once they are
+// parsed.
 
-#include "cli/flags.h"
-
-#include <sluice/sluice.h>
-
-#include <CLI/CLI.hpp>
-
-#include <functional>
+#include "cli/program.h"
 
 namespace sluice::cli {
 
-struct Context {
-  CommonFlags& flags;
-  Progress& progress;
-  const CancelToken& cancel;
-};
-
-using Action = std::function<void(const Context&)>;
-
-Action add_generate(CLI::App& app);
-Action add_encode(CLI::App& app);
-Action add_plan(CLI::App& app);
 Action add_inspect(CLI::App& app);
+
+// A command of the program that computes: its flags are left to that one.
+Action add_handed_over(CLI::App& app);
+
+// Ends this program by becoming the one that computes, with the same arguments.  Error(io) if it is not
+// there, Error(interrupted) if this one was asked to stop.
+[[noreturn]] void hand_over(const Context& context);
 
 }  // namespace sluice::cli

@@ -4,7 +4,7 @@
 #include "cli/flags.h"
 
 #include <sluice/error.h>
-#include <sluice/sluice.h>
+#include <sluice/progress.h>
 
 #include <chrono>
 #include <string>

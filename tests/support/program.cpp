@@ -54,7 +54,7 @@ void limit(int resource, std::optional<rlim_t> value) {
   }
   ::setenv("OMP_WAIT_POLICY", "passive",
            0);  // threads that spin starve each other where tests run side by side
-  ::execv(kProgram, arguments.data());
+  ::execv(start.program.empty() ? kProgram : start.program.c_str(), arguments.data());
   ::_exit(127);
 }
 

@@ -21,8 +21,9 @@ using Arguments = std::vector<std::string>;
 Arguments with(Arguments first, const Arguments& more);
 
 struct Start {
-  Arguments arguments;           // of sluice, without its own name
-  std::filesystem::path folder;  // to run in; empty: this process's
+  Arguments arguments;            // of sluice, without its own name
+  std::filesystem::path program;  // empty: the one of this build
+  std::filesystem::path folder;   // to run in; empty: this process's
   std::optional<rlim_t> file_size;
   std::optional<rlim_t> address_space;
   bool may_ignore_permissions = true;  // false: those of files hold even where the tests run as root

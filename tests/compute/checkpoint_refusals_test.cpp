@@ -1,5 +1,5 @@
 // Checkpoints that cannot be used are refused before any work: one error with its remedy, no output.
-#include "cli/world.h"
+#include "compute/world.h"
 #include "support/synthetic_file.h"
 
 #include <gmock/gmock.h>

@@ -1,5 +1,5 @@
 // What the mp4 says about itself must be what was asked for.
-#include "cli/world.h"
+#include "compute/world.h"
 #include "media/probe.h"
 
 #include <sluice/units.h>

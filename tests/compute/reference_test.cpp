@@ -1,5 +1,5 @@
 // Whole runs against the reference's pipeline (tests/fixtures/generate/end_to_end.py).
-#include "cli/world.h"
+#include "compute/world.h"
 
 #include <gmock/gmock.h>
 #include <png.h>

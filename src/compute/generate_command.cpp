@@ -1,4 +1,5 @@
-#include "cli/commands.h"
+#include "compute/commands.h"
+#include "compute/request_flags.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -6,7 +7,7 @@
 #include <iostream>
 #include <memory>
 
-namespace sluice::cli {
+namespace sluice::compute {
 namespace {
 
 constexpr const char* kExamples = R"(examples:
@@ -37,7 +38,7 @@ std::string summary(const Outputs& outputs, const nlohmann::json& report) {
 
 }  // namespace
 
-Action add_generate(CLI::App& app) {
+cli::Action add_generate(CLI::App& app) {
   auto flags = std::make_shared<Flags>();
   app.footer(kExamples);
   flags->request.add_to(app);
@@ -56,7 +57,7 @@ Action add_generate(CLI::App& app) {
   app.add_option("--trace", flags->outputs.trace, "safetensors with the latents after every step")
       ->group(group);
   app.add_flag("--overwrite", flags->outputs.overwrite, "replace existing files")->group(group);
-  return [flags, &app](const Context& context) {
+  return [flags, &app](const cli::Context& context) {
     flags->outputs.sound = !flags->no_audio;
     flags->outputs.metadata = !flags->no_metadata;
     const Request request = flags->request.request();
@@ -73,4 +74,4 @@ Action add_generate(CLI::App& app) {
   };
 }
 
-}  // namespace sluice::cli
+}  // namespace sluice::compute

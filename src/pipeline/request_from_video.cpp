@@ -5,10 +5,6 @@
 
 namespace sluice {
 
-std::string_view version() {
-  return SLUICE_VERSION;
-}
-
 Request request_from_video(const std::filesystem::path& video) {
   return pipeline::request_from_tags(media::read_metadata(video), video.string());
 }

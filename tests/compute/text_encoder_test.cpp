@@ -1,5 +1,5 @@
 // The text encoder's folder: what is wrong with it is found before any work.  And what becomes of prompts.
-#include "cli/world.h"
+#include "compute/world.h"
 #include "support/wide_text_encoder.h"
 
 #include <gmock/gmock.h>

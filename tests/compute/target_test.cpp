@@ -1,5 +1,5 @@
 // Where the output goes is checked before any work.
-#include "cli/world.h"
+#include "compute/world.h"
 
 #include <gmock/gmock.h>
 #include <sys/stat.h>

@@ -1,4 +1,4 @@
-#include "cli/world.h"
+#include "compute/world.h"
 
 #include <sluice/checkpoint.h>
 

@@ -1,9 +1,10 @@
-#include "cli/commands.h"
+#include "compute/commands.h"
+#include "compute/request_flags.h"
 
 #include <iostream>
 #include <memory>
 
-namespace sluice::cli {
+namespace sluice::compute {
 namespace {
 
 constexpr const char* kExamples = R"(examples:
@@ -17,7 +18,7 @@ struct Flags {
 
 }  // namespace
 
-Action add_encode(CLI::App& app) {
+cli::Action add_encode(CLI::App& app) {
   auto flags = std::make_shared<Flags>();
   EncodeRequest& request = flags->request;
   app.footer(kExamples);
@@ -30,7 +31,7 @@ Action add_encode(CLI::App& app) {
   app.add_option("--compute-dtype", flags->dtype, "auto, f32 or bf16")->capture_default_str();
   app.add_option("--read-backend", flags->backend, "auto, mmap or pread")->capture_default_str();
   app.add_option("--threads", request.threads, "compute threads (default: all cores)");
-  return [flags](const Context& context) {
+  return [flags](const cli::Context& context) {
     flags->request.compute_dtype = parse_dtype(flags->dtype);
     flags->request.read_backend = parse_backend(flags->backend);
     const std::string result = encode(flags->request, &context.progress, &context.cancel);
@@ -42,4 +43,4 @@ Action add_encode(CLI::App& app) {
   };
 }
 
-}  // namespace sluice::cli
+}  // namespace sluice::compute

@@ -1,5 +1,5 @@
 // What goes wrong while a run works: it ends with one error, and nothing stands under the final name.
-#include "cli/world.h"
+#include "compute/world.h"
 #include "support/synthetic_file.h"
 
 #include <gmock/gmock.h>

@@ -1,5 +1,5 @@
 // What a run says: results on stdout, progress and warnings on stderr.
-#include "cli/world.h"
+#include "compute/world.h"
 
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>

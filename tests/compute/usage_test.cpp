@@ -1,5 +1,5 @@
 // Command lines that cannot be right: exit code 2 before any work, with what would be right.
-#include "cli/world.h"
+#include "compute/world.h"
 
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>

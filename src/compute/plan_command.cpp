@@ -1,4 +1,5 @@
-#include "cli/commands.h"
+#include "compute/commands.h"
+#include "compute/request_flags.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -6,7 +7,7 @@
 #include <iostream>
 #include <memory>
 
-namespace sluice::cli {
+namespace sluice::compute {
 namespace {
 
 constexpr const char* kExamples = R"(examples:
@@ -40,16 +41,16 @@ std::string as_text(const nlohmann::json& plan) {
 
 }  // namespace
 
-Action add_plan(CLI::App& app) {
+cli::Action add_plan(CLI::App& app) {
   auto flags = std::make_shared<RequestFlags>();
   auto no_audio = std::make_shared<bool>(false);
   app.footer(kExamples);
   flags->add_to(app);
   app.add_flag("--no-audio", *no_audio, "leave the sound out")->group("Output");
-  return [flags, no_audio](const Context& context) {
+  return [flags, no_audio](const cli::Context& context) {
     const std::string result = plan(flags->request(), {.sound = !*no_audio});
     std::cout << (context.flags.json ? result + "\n" : as_text(nlohmann::json::parse(result)));
   };
 }
 
-}  // namespace sluice::cli
+}  // namespace sluice::compute

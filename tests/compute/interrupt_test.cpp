@@ -1,5 +1,5 @@
 // Ctrl-C in every phase: an orderly end with exit code 130, nothing half done left behind.
-#include "cli/world.h"
+#include "compute/world.h"
 #include "support/synthetic_file.h"
 #include "support/wide_text_encoder.h"
 

@@ -1,5 +1,5 @@
 // How weights are stored and read, and when a run happens, must not show in what it makes.
-#include "cli/world.h"
+#include "compute/world.h"
 
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>

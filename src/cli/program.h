@@ -1,0 +1,35 @@
+#pragma once
+// A program made of commands: parses its flags, shows messages, progress and errors, gives the exit code.
+
+#include "cli/flags.h"
+
+#include <sluice/progress.h>
+
+#include <CLI/CLI.hpp>
+
+#include <functional>
+#include <span>
+
+namespace sluice::cli {
+
+struct Context {
+  const CommonFlags& flags;
+  Progress& progress;
+  const CancelToken& cancel;
+  char** arguments;  // the program's, all of them
+};
+
+// What a command does once its flags are parsed.
+using Action = std::function<void(const Context&)>;
+
+struct Command {
+  const char* name;
+  const char* description;
+  Action (*build)(CLI::App&);  // adds the command's flags
+};
+
+// Once in a process: installs handlers of signals.  A first SIGINT, SIGTERM or SIGHUP sets Context::cancel, a
+// second one ends the process.
+int run_program(std::span<const Command> commands, int argc, char** argv);
+
+}  // namespace sluice::cli

@@ -1,0 +1,17 @@
+// The program that `sluice` becomes for commands that compute: it loads LibTorch and libav.
+#include "base/allocator.h"
+#include "compute/commands.h"
+
+#include <array>
+
+int main(int argc, char** argv) {
+  using namespace sluice::compute;
+  sluice::keep_freed_memory();
+  constexpr std::array commands = {
+      sluice::cli::Command{"generate", "prompt to mp4 with sound", add_generate},
+      sluice::cli::Command{"encode", "prompt to context or hidden states", add_encode},
+      sluice::cli::Command{"plan", "what a request would need; reads headers only", add_plan},
+      sluice::cli::Command{"inspect", "what a made video holds", add_inspect_video},
+  };
+  return sluice::cli::run_program(commands, argc, argv);
+}

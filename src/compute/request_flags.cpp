@@ -1,0 +1,195 @@
+#include "compute/request_flags.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <array>
+#include <charconv>
+#include <limits>
+#include <utility>
+#include <vector>
+
+namespace sluice::compute {
+namespace {
+
+template <typename T, std::size_t N>
+T parse_word(const char* flag, const std::string& text,
+             const std::array<std::pair<std::string_view, T>, N>& words) {
+  std::vector<std::string_view> known;
+  for (const auto& [word, value] : words) {
+    if (word == text) return value;
+    known.push_back(word);
+  }
+  throw Error(ErrorKind::usage, fmt::format("{} '{}' is unknown", flag, text),
+              fmt::format("use one of {}", fmt::join(known, ", ")));
+}
+
+template <typename T>
+std::vector<T> parse_list(const char* flag, const std::string& text) {
+  std::vector<T> values;
+  std::string_view rest = text;
+  while (true) {
+    const std::string_view item = rest.substr(0, rest.find(','));
+    T value{};
+    auto [end, error] = std::from_chars(item.data(), item.data() + item.size(), value);
+    if (error != std::errc() || end != item.data() + item.size()) {
+      throw Error(ErrorKind::usage, fmt::format("{} '{}' is no list of numbers", flag, text),
+                  "write it like 1.0,0.9,0.5");
+    }
+    values.push_back(value);
+    if (item.size() == rest.size()) return values;
+    rest.remove_prefix(item.size() + 1);
+  }
+}
+
+// CLI11 would wrap -1 and cut what is too large.
+std::uint64_t parse_seed(const std::string& text) {
+  std::uint64_t seed = 0;
+  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seed);
+  if (error == std::errc() && end == text.data() + text.size()) return seed;
+  throw Error(ErrorKind::usage, fmt::format("--seed '{}' is no whole number of 64 bits", text),
+              fmt::format("give a number from 0 to {}", std::numeric_limits<std::uint64_t>::max()));
+}
+
+Variant parse_variant(const std::string& text) {
+  return parse_word<Variant>("--variant", text,
+                             std::array{std::pair{std::string_view("auto"), Variant::automatic},
+                                        std::pair{std::string_view("distilled"), Variant::distilled},
+                                        std::pair{std::string_view("dev"), Variant::dev}});
+}
+
+void add_scales(CLI::App& command, const std::string& prefix, const std::string& of,
+                GuidanceRequest& scales) {
+  const char* group = "Guidance";
+  command
+      .add_option("--" + prefix + "guidance", scales.cfg,
+                  "classifier-free guidance of the " + of + ", 1: off")
+      ->group(group);
+  command.add_option("--" + prefix + "stg", scales.stg, "spatio-temporal guidance of the " + of + ", 0: off")
+      ->group(group);
+  command
+      .add_option("--" + prefix + "modality-guidance", scales.modality,
+                  "modality guidance of the " + of + ", 1: off")
+      ->group(group);
+  command.add_option("--" + prefix + "rescale", scales.rescale, "guidance rescale of the " + of + ", 0: off")
+      ->group(group);
+}
+
+}  // namespace
+
+void RequestFlags::add_to(CLI::App& command) {
+  command_ = &command;
+  const char* inputs = "Input";
+  command
+      .add_option("--model", values_.model, "LTX-2.3 checkpoint: file, folder of shards, or diffusers folder")
+      ->required()
+      ->group(inputs);
+  command.add_option("--text-encoder", values_.text_encoder, "folder of the Gemma 3 text encoder")
+      ->group(inputs);
+  command.add_option("--prompt", values_.prompt, "what to show and to hear")->group(inputs);
+  command.add_option("--negative-prompt", values_.negative_prompt, "what guidance leads away from")
+      ->group(inputs);
+  command.add_option("--from", from_, "take the request from a video's metadata; other flags override it")
+      ->group(inputs);
+  command
+      .add_option("--inject", values_.inject,
+                  "safetensors with noise or prompt embeddings to use instead of drawing or computing")
+      ->group(inputs);
+  command
+      .add_option("--decode-latents", values_.decode_latents,
+                  "decode these latents; no text encoder, no denoising")
+      ->group(inputs);
+
+  const char* clip = "Clip";
+  command.add_option("--width", values_.width, "pixels, a multiple of 32")
+      ->capture_default_str()
+      ->group(clip);
+  command.add_option("--height", values_.height, "pixels, a multiple of 32")
+      ->capture_default_str()
+      ->group(clip);
+  command.add_option("--frames", values_.frames, "8k + 1")->capture_default_str()->group(clip);
+  command.add_option("--fps", fps_, "24, 23.976, 30000/1001, … (default 24)")->group(clip);
+  command.add_option("--seed", seed_, "as PyTorch's CPU generator")->capture_default_str()->group(clip);
+
+  const char* sampling = "Sampling";
+  command
+      .add_option("--variant", variant_,
+                  "auto, distilled (8 fixed sigmas, no guidance) or dev (shifted schedule, guidance)")
+      ->capture_default_str()
+      ->group(sampling);
+  auto* steps =
+      command.add_option("--steps", values_.steps, "steps of the dev schedule (default 30)")->group(sampling);
+  command.add_option("--sigmas", sigmas_, "the sigmas themselves, falling, without the final 0")
+      ->excludes(steps)
+      ->group(sampling);
+  add_scales(command, "", "video (and the sound, unless it has its own)", guidance_);
+  add_scales(command, "audio-", "sound", audio_guidance_);
+  command.add_option("--stg-blocks", stg_blocks_, "blocks that --stg perturbs (default 28)")
+      ->group("Guidance");
+
+  const char* machine = "Machine";
+  command.add_option("--compute-dtype", dtype_, "auto, f32 or bf16")->capture_default_str()->group(machine);
+  command
+      .add_option("--read-backend", backend_,
+                  "auto, mmap (weights are used where they lie) or pread (copied to memory)")
+      ->capture_default_str()
+      ->group(machine);
+  command
+      .add_option("--threads", values_.threads,
+                  "compute threads (default: all cores); results agree to rounding between counts")
+      ->group(machine);
+}
+
+Request RequestFlags::request() const {
+  Request request = from_.empty() ? Request{} : request_from_video(from_);
+  request.model = values_.model;
+  request.text_encoder = values_.text_encoder;
+  request.inject = values_.inject;
+  request.decode_latents = values_.decode_latents;
+  if (given("--prompt")) request.prompt = values_.prompt;
+  if (given("--negative-prompt")) request.negative_prompt = values_.negative_prompt;
+  if (given("--width")) request.width = values_.width;
+  if (given("--height")) request.height = values_.height;
+  if (given("--frames")) request.frames = values_.frames;
+  if (given("--fps")) request.fps = parse_frame_rate(fps_);
+  if (given("--seed")) request.seed = parse_seed(seed_);
+  if (given("--variant")) request.variant = parse_variant(variant_);
+  if (given("--steps")) {
+    request.steps = values_.steps;
+    request.sigmas.clear();
+  }
+  if (given("--sigmas")) request.sigmas = parse_list<double>("--sigmas", sigmas_);
+  if (given("--stg-blocks")) request.stg_blocks = parse_list<std::int64_t>("--stg-blocks", stg_blocks_);
+  if (given("--compute-dtype")) request.compute_dtype = parse_dtype(dtype_);
+  if (given("--read-backend")) request.read_backend = parse_backend(backend_);
+  if (given("--threads")) request.threads = values_.threads;
+  if (request.threads < 0 || request.threads > 1024) {
+    throw Error(ErrorKind::usage, fmt::format("--threads {} is impossible", request.threads),
+                "give a count between 1 and 1024");
+  }
+  auto override_scales = [](GuidanceRequest& into, const GuidanceRequest& given) {
+    if (given.cfg) into.cfg = given.cfg;
+    if (given.stg) into.stg = given.stg;
+    if (given.modality) into.modality = given.modality;
+    if (given.rescale) into.rescale = given.rescale;
+  };
+  override_scales(request.guidance, guidance_);
+  override_scales(request.audio_guidance, audio_guidance_);
+  return request;
+}
+
+ComputeDtype parse_dtype(const std::string& text) {
+  return parse_word<ComputeDtype>("--compute-dtype", text,
+                                  std::array{std::pair{std::string_view("auto"), ComputeDtype::automatic},
+                                             std::pair{std::string_view("f32"), ComputeDtype::f32},
+                                             std::pair{std::string_view("bf16"), ComputeDtype::bf16}});
+}
+
+ReadBackend parse_backend(const std::string& text) {
+  return parse_word<ReadBackend>("--read-backend", text,
+                                 std::array{std::pair{std::string_view("auto"), ReadBackend::automatic},
+                                            std::pair{std::string_view("mmap"), ReadBackend::mmap},
+                                            std::pair{std::string_view("pread"), ReadBackend::pread}});
+}
+
+}  // namespace sluice::compute
