@@ -2,6 +2,7 @@
 
 #include "base/syscalls.h"
 #include "bytes/file_system.h"
+#include "bytes/page_size.h"
 
 #include <sluice/error.h>
 
@@ -78,7 +79,7 @@ std::vector<ReadAlignment> likely_alignments(const File& file) {
   struct statfs status {};
   const bool known = ::fstatfs(file.descriptor(), &status) == 0;
   std::vector<Bytes> sizes = {logical_block_size(file), known ? static_cast<Bytes>(status.f_bsize) : 0,
-                              static_cast<Bytes>(::sysconf(_SC_PAGESIZE)), KiB(64)};
+                              page_size(), KiB(64)};
   std::erase_if(sizes, [](Bytes size) { return !std::has_single_bit(size) || size > MiB(1); });
   std::ranges::sort(sizes);
   std::vector<ReadAlignment> alignments;

@@ -1,5 +1,6 @@
 #include "bytes/shard_reader.h"
 
+#include "bytes/page_size.h"
 #include "support/aligned_memory.h"
 #include "support/faulty_syscalls.h"
 #include "support/temporary_folder.h"
@@ -372,7 +373,7 @@ TEST(MmapReader, makes_no_read_calls) {
 Bytes mapped_file_bytes() {
   Bytes size = 0, resident = 0, shared = 0;
   std::ifstream("/proc/self/statm") >> size >> resident >> shared;
-  return shared * static_cast<Bytes>(::sysconf(_SC_PAGESIZE));
+  return shared * page_size();
 }
 
 TEST(MmapReader, lets_go_of_the_pages_of_a_range) {
