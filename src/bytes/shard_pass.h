@@ -28,6 +28,7 @@ struct ShardPass {
   unsigned threads = 1;
   bool touch = false;             // the destinations' pages are touched before they are read into
   CacheWindow* window = nullptr;  // nullptr: what is read may stay
+  Prefetch* prefetch = nullptr;   // nullptr: the system is not asked to read ahead
   std::atomic<std::uint64_t> touch_nanoseconds = 0;  // of all readers together
 };
 
