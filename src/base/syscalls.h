@@ -8,8 +8,12 @@
 #include <sys/types.h>
 #include <sys/uio.h>
 #include <unistd.h>
+#include <cstddef>
 
 namespace sluice {
+
+// RWF_DONTCACHE, Linux 6.14; older headers have no name for it.
+inline constexpr int kReadUncached = 0x80;
 
 struct Syscalls {
   int (*open)(const char*, int) = [](const char* path, int flags) { return ::open(path, flags); };

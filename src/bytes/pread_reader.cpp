@@ -1,5 +1,6 @@
 // Reads through the page cache, which keeps what was read or, with RWF_DONTCACHE, lets go of it at once.
 
+#include "base/syscalls.h"
 #include "bytes/readers.h"
 #include "bytes/shard_source.h"
 
@@ -8,9 +9,6 @@
 
 namespace sluice::bytes {
 namespace {
-
-// Linux 6.14; older headers have no name for it.
-constexpr int kDontCache = 0x80;
 
 class PreadReader final : public SourceReader {
  public:
@@ -34,7 +32,8 @@ class UncachedReader final : public SourceReader {
     SpanCursor cursor(to);
     const Bytes end = offset + cursor.left();
     while (offset < end && !refused_) {
-      ssize_t got = source_.read_some(source_.file().descriptor(), cursor, offset, end - offset, kDontCache);
+      ssize_t got =
+          source_.read_some(source_.file().descriptor(), cursor, offset, end - offset, kReadUncached);
       if (got == -EOPNOTSUPP || got == -EINVAL) {
         refused_ = true;
         source_.warn_once(

@@ -57,7 +57,7 @@ class Loading {
 
  private:
   ShardFacts facts() const {
-    ShardFacts facts = collect_facts(file_);
+    ShardFacts facts = collect_facts(file_, options_);
     for (const WantedRange& range : work_.ranges) facts.wanted += range.size;
     const std::vector<Read> reads = plan_reads(work_.ranges, {.chunk = pool_.chunk()});
     facts.small_reads = static_cast<std::size_t>(

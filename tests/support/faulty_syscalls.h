@@ -153,12 +153,11 @@ class FaultySyscalls {
     return preadv2(descriptor, &piece, 1, offset, 0);
   }
   static ssize_t preadv2(int descriptor, const iovec* pieces, int count, off_t offset, int flags) {
-    constexpr int kUncached = 0x80;
     int number = ++reads;
     if (number == faults.action_number) faults.action();
     if (faults.interrupts && number % 2 == 1) return fail(EINTR);
     if (number == faults.read_number) return fail(faults.read_error);
-    if (faults.uncached_error != 0 && (flags & kUncached) != 0) return fail(faults.uncached_error);
+    if (faults.uncached_error != 0 && (flags & kReadUncached) != 0) return fail(faults.uncached_error);
     if (is_direct.at(static_cast<std::size_t>(descriptor))) {
       if (faults.direct_read_error != 0) return fail(faults.direct_read_error);
       if (!is_aligned(pieces, count, offset)) return fail(EINVAL);
