@@ -5,6 +5,7 @@
 #include "bytes/dtype.h"
 #include "bytes/filters.h"
 #include "bytes/part_runs.h"
+#include "bytes/plan_box.h"
 #include "bytes/transform_rules.h"
 #include "bytes/virtual_tensor.h"
 
@@ -196,7 +197,39 @@ void defer_tensors(PlanState& state, const LoadRequest& request, std::vector<Vir
   });
 }
 
+// The tensor's part in the box; what is wrong with it is told.
+VirtualTensor cut_box(const TensorInfo& tensor, std::span<const Interval> box, PlanProblems& problems) {
+  VirtualTensor cut(tensor);
+  if (box.size() != tensor.shape.size()) {
+    problems.misfit(fmt::format("{} has no box of {} dimensions", describe(cut), box.size()));
+    return cut;
+  }
+  for (std::size_t dim = 0; dim < box.size(); ++dim) {
+    const std::int64_t begin = box[dim].begin, end = begin + box[dim].extent;
+    const std::string reason = why_not_slice(cut, dim, begin, end);
+    if (!reason.empty()) {
+      problems.misfit(fmt::format("{} {}", describe(cut), reason));
+    } else {
+      slice(cut, dim, begin, end);
+    }
+  }
+  return cut;
+}
+
 }  // namespace
+
+LoadPlan plan_box(const Checkpoint& checkpoint, const TensorInfo& tensor, std::span<const Interval> box) {
+  PlanProblems problems;
+  std::vector<VirtualTensor> tensors;
+  tensors.push_back(cut_box(tensor, box, problems));
+  if (problems.empty()) check_bytes(tensors, problems);
+  problems.throw_if_any(checkpoint.path());
+  auto state = std::make_shared<PlanState>(checkpoint);
+  add_targets(*state, std::move(tensors));
+  add_ranges(*state);
+  return LoadPlanAccess::make(std::move(state));
+}
+
 }  // namespace bytes
 
 LoadPlan plan_load(const Checkpoint& checkpoint, const LoadRequest& request) {
