@@ -1,0 +1,82 @@
+"""The extension module: the byte layer for the files of this package.  Private, but for Slab and version."""
+
+from pathlib import Path
+from typing import Any, Callable, Optional, Sequence
+
+version: str
+
+_Memory = tuple[int, int]  # address, size
+
+class Checkpoint:
+    @staticmethod
+    def open(path: str) -> Checkpoint: ...
+    @property
+    def path(self) -> str: ...
+    def tensors(self) -> list[tuple[str, str, tuple[int, ...], int, int, int]]:
+        """(name, dtype, shape, index into files(), offset, size), sorted by name."""
+
+    def find(self, name: str) -> Optional[tuple[str, str, tuple[int, ...], int, int, int]]: ...
+    def files(self) -> list[Path]: ...
+    def metadata(self) -> dict[str, str]: ...
+    def warnings(self) -> list[str]: ...
+    def read(self, name: str, address: int, size: int) -> None: ...
+    def plan(
+        self,
+        include: Sequence[str],
+        exclude: Sequence[str],
+        renames: Sequence[tuple[str, str]],
+        casts: Sequence[tuple[str, str, Optional[str]]],
+        rank: int,
+        world: int,
+        expert_parallel: bool,
+        cuts: Sequence[tuple[str, int]],
+    ) -> Plan: ...
+    def plan_box(self, name: str, box: Sequence[tuple[int, int]]) -> Plan: ...
+
+class Plan:
+    def targets(self) -> list[tuple[str, str, tuple[int, ...], int]]:
+        """(name, dtype, shape, size), in the order in which they are complete."""
+
+    def match(self, wanted: Sequence[tuple[str, str, tuple[int, ...]]], ignore_unexpected: bool) -> None:
+        """Error(mismatch) unless the targets are these, of the same dtypes and shapes."""
+
+    def without(self, left_out: Sequence[bool]) -> Plan:
+        """The same targets, of which those left out are not read."""
+
+    @property
+    def target_bytes(self) -> int: ...
+    @property
+    def read_bytes(self) -> int: ...
+
+class ReadOptions:
+    def __init__(self, backend: str, cache: str, threads: int, pool: Optional[int]) -> None: ...
+
+class Slab:
+    """Memory that load_file(slab=...) loads into: taken from the system once, kept until the object goes."""
+
+    def __init__(self) -> None: ...
+    @property
+    def size(self) -> int:
+        """Bytes that it holds; 0 before the first load."""
+
+    @property
+    def in_use(self) -> bool:
+        """Tensors in it are alive."""
+
+class SlabMemory:
+    """The bytes of a slab, through the buffer protocol."""
+
+    def __buffer__(self, flags: int, /) -> memoryview: ...
+
+def load_into_memory(
+    plan: Plan,
+    places: Sequence[Optional[_Memory]],
+    staging: _Memory,
+    complete: Optional[Callable[[int], None]],
+    options: ReadOptions,
+    progress: Optional[Callable[[int, int], object]],
+) -> dict[str, Any]: ...
+def load_into_slab(
+    plan: Plan, slab: Slab, options: ReadOptions, progress: Optional[Callable[[int, int], object]]
+) -> tuple[SlabMemory, list[int], dict[str, Any]]: ...
+def parse_bytes(text: str) -> int: ...
