@@ -30,6 +30,15 @@ TEST(InQuotes, cuts_long_names) {
   EXPECT_EQ(shown, "'" + std::string(200, 'x') + "…'");
 }
 
+TEST(Printable, is_the_whole_text_without_quotes) {
+  EXPECT_EQ(printable(std::string(1000, 'x')), std::string(1000, 'x'));
+  EXPECT_EQ(printable("é\x1b[2J\x7f\xc2\x9b\xff"), "é\\x1b[2J\\x7f\\xc2\\x9b\\xff");
+}
+
+TEST(EscapeControls, leaves_json_the_same_but_safe_to_show) {
+  EXPECT_EQ(escape_controls("{\"é\": \"\x7f\xc2\x9b\xc2\xa0\"}"), "{\"é\": \"\\u007f\\u009b\xc2\xa0\"}");
+}
+
 TEST(ListFirst, counts_what_it_leaves_out) {
   std::vector<std::string> items = {"a", "b", "c", "d"};
 

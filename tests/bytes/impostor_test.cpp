@@ -41,6 +41,10 @@ TEST(Impostor, is_told_by_its_first_bytes) {
   EXPECT_THAT(what_is("\x80\x02}q\x01."), HasSubstr("pickle"));
   EXPECT_THAT(what_is(std::string_view("\x80\x04\x95\x20\0\0\0\0\0\0\0}", 12)), HasSubstr("pickle"));
   EXPECT_THAT(what_is("\x1f\x8b\x08"), HasSubstr("gzip"));
+  EXPECT_THAT(what_is(std::string_view("\0\0\0\x20"
+                                       "ftypisom",
+                                       12)),
+              HasSubstr("video"));
 }
 
 TEST(Impostor, is_not_seen_in_texts_and_headers) {
@@ -50,6 +54,16 @@ TEST(Impostor, is_not_seen_in_texts_and_headers) {
   EXPECT_EQ(what_is(std::string_view("\x80\x02\0\0\0\0\0\0{", 9)), "nothing known");
   EXPECT_EQ(what_is(std::string_view("PK\3\4\0\0\0\0{", 9)), "nothing known");
   EXPECT_EQ(what_is(std::string_view("\x1f\x8b\0\0\0\0\0\0{", 9)), "nothing known");
+}
+
+TEST(Video, is_told_by_its_first_box) {
+  TemporaryFolder folder;
+  write_file(folder / "clip", std::string("\0\0\0\x20", 4) + "ftypisom");
+  write_file(folder / "short", "ftyp");
+  SyntheticFile().write_to(folder / "model");
+
+  EXPECT_TRUE(is_video(folder / "clip"));
+  for (const char* name : {"short", "model", ".", "missing"}) EXPECT_FALSE(is_video(folder / name)) << name;
 }
 
 TEST(Impostor, refusal_names_file_kind_expectation_and_remedy) {
