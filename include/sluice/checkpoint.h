@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <memory>
 #include <span>
@@ -74,6 +75,11 @@ class Checkpoint {
   // anything that breaks a rule of the format, and tells a Git LFS pointer, HTML page, GGUF, pickle, zip,
   // gzip or empty file by name. All damaged shards are listed in one message.
   static Checkpoint open(const std::filesystem::path& path);
+  // As above, but of a set with an index only the shards that hold a wanted tensor are opened: the others
+  // need not exist and are not in shards(), what they hold is not in tensors().  What else is in the opened
+  // shards is.  See wanted_by() for filters.
+  static Checkpoint open(const std::filesystem::path& path,
+                         const std::function<bool(std::string_view tensor)>& wanted);
 
   const std::filesystem::path& path() const;            // as given to open()
   const std::vector<TensorInfo>& tensors() const;       // sorted by name

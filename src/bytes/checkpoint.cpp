@@ -16,6 +16,7 @@ namespace sluice {
 namespace {
 
 using State = CheckpointAccess::State;
+using WantedName = std::function<bool(std::string_view)>;
 
 constexpr std::size_t kProblemsShown = 8;
 
@@ -84,18 +85,21 @@ std::vector<TensorInfo> pick_tensors(const std::filesystem::path& index_path, co
   return tensors;
 }
 
-// Tensors of a shard that the index does not name there: a second copy must look like the first, the rest is
-// ignored.
+// Tensors of a shard that the index does not name there: a second copy must look like the first (if its shard
+// is open), the rest is ignored.  `index`: of all shards, also of those that are not open.
 std::vector<std::string> check_leftovers(const bytes::OpenShard& shard, std::size_t number,
                                          const std::vector<TensorInfo>& tensors,
-                                         const std::vector<bytes::OpenShard>& shards) {
+                                         const std::vector<bytes::OpenShard>& shards,
+                                         const bytes::ShardIndex& index) {
   std::vector<std::string> unnamed, copies;
   std::string file = shard.info.path.string();
   for (const TensorInfo& tensor : shard.tensors) {
     const TensorInfo* named = find_by_name(tensors, tensor.name);
     if (named != nullptr && named->shard == number) continue;
     if (named == nullptr) {
-      unnamed.push_back(in_quotes(tensor.name));
+      const bool elsewhere =
+          std::ranges::binary_search(index.entries, tensor.name, {}, &bytes::ShardIndex::Entry::tensor);
+      (elsewhere ? copies : unnamed).push_back(in_quotes(tensor.name));
     } else if (named->dtype != tensor.dtype || named->shape != tensor.shape) {
       throw Error(ErrorKind::corrupt_file,
                   fmt::format("{}: tensor {} is {} {} here, but {} {} in {}, where the index places it", file,
@@ -136,12 +140,13 @@ void open_single(State& state, const std::filesystem::path& path) {
   keep(state, std::move(shards));
 }
 
-void open_set(State& state, const std::filesystem::path& index_path) {
-  bytes::ShardIndex index = bytes::read_shard_index(index_path);
-  std::vector<bytes::OpenShard> shards = open_shards(index_path, index);
-  state.tensors = pick_tensors(index_path, index, shards);
+void open_set(State& state, const std::filesystem::path& index_path, const WantedName& wanted) {
+  const bytes::ShardIndex all = bytes::read_shard_index(index_path);
+  const bytes::ShardIndex needed = wanted ? bytes::needed_shards(all, wanted) : all;
+  std::vector<bytes::OpenShard> shards = open_shards(index_path, needed);
+  state.tensors = pick_tensors(index_path, needed, shards);
   for (std::size_t i = 0; i < shards.size(); ++i) {
-    auto warnings = check_leftovers(shards[i], i, state.tensors, shards);
+    auto warnings = check_leftovers(shards[i], i, state.tensors, shards, all);
     state.warnings.insert(state.warnings.end(), warnings.begin(), warnings.end());
   }
   keep(state, std::move(shards));
@@ -150,11 +155,16 @@ void open_set(State& state, const std::filesystem::path& index_path) {
 }  // namespace
 
 Checkpoint Checkpoint::open(const std::filesystem::path& path) {
+  return open(path, nullptr);
+}
+
+Checkpoint Checkpoint::open(const std::filesystem::path& path,
+                            const std::function<bool(std::string_view)>& wanted) {
   auto state = std::make_shared<State>();
   state->path = path;
   bytes::CheckpointFiles files = bytes::locate_checkpoint(path);
   if (files.index) {
-    open_set(*state, *files.index);
+    open_set(*state, *files.index, wanted);
   } else {
     open_single(*state, files.single);
   }

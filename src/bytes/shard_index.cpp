@@ -167,4 +167,22 @@ ShardIndex read_shard_index(const fs::path& path) {
   return parse_shard_index(read_text(path, kMaxHeaderBytes), path.string());
 }
 
+ShardIndex needed_shards(const ShardIndex& index, const std::function<bool(std::string_view)>& wanted) {
+  std::vector<bool> needed(index.shards.size(), false);
+  for (const ShardIndex::Entry& entry : index.entries) {
+    if (!needed[entry.shard]) needed[entry.shard] = wanted(entry.tensor);
+  }
+  ShardIndex part;
+  std::vector<std::size_t> numbers(index.shards.size());
+  for (std::size_t i = 0; i < index.shards.size(); ++i) {
+    if (!needed[i]) continue;
+    numbers[i] = part.shards.size();
+    part.shards.push_back(index.shards[i]);
+  }
+  for (const ShardIndex::Entry& entry : index.entries) {
+    if (needed[entry.shard]) part.entries.push_back({entry.tensor, numbers[entry.shard]});
+  }
+  return part;
+}
+
 }  // namespace sluice::bytes

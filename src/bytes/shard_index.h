@@ -2,8 +2,10 @@
 // Which files make up a checkpoint, and which tensor lies in which of them: folders and index.json.
 
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace sluice::bytes {
@@ -30,5 +32,8 @@ struct ShardIndex {
 // folder.
 ShardIndex parse_shard_index(std::string_view json, std::string_view file);
 ShardIndex read_shard_index(const std::filesystem::path& path);
+
+// The index of the shards that hold a wanted tensor, with all that they hold.
+ShardIndex needed_shards(const ShardIndex& index, const std::function<bool(std::string_view)>& wanted);
 
 }  // namespace sluice::bytes
