@@ -28,18 +28,24 @@ bool is_busy(int error_number) {
   return error_number == EAGAIN || error_number == EBUSY;
 }
 
-Error refused(const File& file, int error_number) {
-  return Error(
-      ErrorKind::io,
-      fmt::format("{}: io_uring is refused: {}", file.path().string(), system_reason(error_number)),
-      "use --read-backend pread; containers and the setting kernel.io_uring_disabled may forbid io_uring");
-}
-
 std::string locked_memory_limit() {
   struct rlimit limit {};
   ::getrlimit(RLIMIT_MEMLOCK, &limit);
   if (limit.rlim_cur == RLIM_INFINITY) return "locked memory is not limited";
   return fmt::format("locked memory is limited to {}", format_bytes(limit.rlim_cur));
+}
+
+Error refused(const File& file, int error_number) {
+  std::string reason = system_reason(error_number);
+  std::string remedy =
+      "use --read-backend pread; containers and the setting kernel.io_uring_disabled may forbid io_uring";
+  // The queues count as locked memory.
+  if (error_number == ENOMEM) {
+    reason += fmt::format(" ({})", locked_memory_limit());
+    remedy = "use --read-backend pread, or raise the limit (ulimit -l)";
+  }
+  return Error(ErrorKind::io, fmt::format("{}: io_uring is refused: {}", file.path().string(), reason),
+               remedy);
 }
 
 }  // namespace

@@ -206,6 +206,18 @@ TEST_P(CallingReader, names_file_tensor_and_place_of_a_failing_disk_and_can_try_
   EXPECT_TRUE(world.read(*reader, 0, 100 * kBlock) == world.content(0, 100 * kBlock));
 }
 
+TEST_P(CallingReader, of_a_file_that_shrinks_between_two_calls_names_the_place) {
+  ReaderWorld world(noise(100 * kBlock));
+  auto reader = world.open(GetParam());
+  world.faults.move_at_most(10 * kBlock).before_nth_read(world.faults.read_calls() + 3, [&] {
+    std::filesystem::resize_file(world.path(), 15 * kBlock);
+  });
+
+  EXPECT_THAT([&] { world.read(*reader, 0, 100 * kBlock); },
+              ThrowsError(ErrorKind::corrupt_file, AllOf(HasSubstr("tensor 'at 10' at byte 10240"),
+                                                         HasSubstr("has 7680 bytes, but must have 51200"))));
+}
+
 TEST_P(CallingReader, fills_many_spans_with_one_call) {
   ReaderWorld world(noise(IOV_MAX * kBlock));
   auto reader = world.open(GetParam());
