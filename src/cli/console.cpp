@@ -64,12 +64,13 @@ void ProgressDisplay::at(std::string_view phase, std::int64_t done, std::int64_t
                          std::string_view unit) {
   if (quiet_) return;
   const auto now = Clock::now();
-  if (phase != phase_) {
+  if (phase != phase_ || done < done_) {  // also the same once more
     end_line();
     phase_ = phase;
     phase_start_ = now;
     shown_ = {};
   }
+  done_ = done;
   const bool every = unit == "steps" || done == total;
   const bool due = now - shown_ > (terminal_ ? Clock::duration(kRedraw) : Clock::duration(kLongestSilence));
   if (!every && !due) return;
@@ -80,14 +81,16 @@ void ProgressDisplay::at(std::string_view phase, std::int64_t done, std::int64_t
 void ProgressDisplay::draw(std::string_view phase, std::int64_t done, std::int64_t total,
                            std::string_view unit) {
   const std::chrono::duration<double> elapsed = Clock::now() - phase_start_;
-  std::string line = fmt::format("{:<13}{}/{} {} {:.1f} s", phase, done, total, unit, elapsed.count());
+  std::string figures = fmt::format("{}/{} {} {:.1f} s", done, total, unit, elapsed.count());
+  if (unit == "MiB" && done > 0 && elapsed.count() > 0)
+    figures += fmt::format(" {:.0f} MiB/s", static_cast<double>(done) / elapsed.count());
   if (!terminal_) {
-    print(line + "\n");
+    print(fmt::format("{:<13}{}\n", phase, figures));
     return;
   }
   const auto filled = static_cast<std::size_t>(total > 0 ? kBarWidth * done / total : 0);
   const std::string bar = std::string(filled, '#') + std::string(kBarWidth - filled, '.');
-  print(fmt::format("\r{:<13}[{}] {}/{} {} {:.1f} s\033[K", phase, bar, done, total, unit, elapsed.count()));
+  print(fmt::format("\r{:<13}[{}] {}\033[K", phase, bar, figures));
   open_line_ = true;
   if (done == total) end_line();
 }

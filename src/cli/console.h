@@ -28,6 +28,7 @@ class ProgressDisplay final : public Progress {
   bool terminal_;
   bool open_line_ = false;
   std::string phase_;
+  std::int64_t done_ = 0;
   std::chrono::steady_clock::time_point phase_start_;
   std::chrono::steady_clock::time_point shown_;
 };

@@ -3,6 +3,7 @@
 #include "bytes/inventory.h"
 #include "cli/commands.h"
 #include "cli/metadata_line.h"
+#include "cli/tensor_line.h"
 
 #include <sluice/checkpoint.h>
 
@@ -22,8 +23,7 @@ constexpr const char* kExamples = R"(examples:
 void write_text(const Checkpoint& checkpoint, std::ostream& out) {
   Bytes total = 0;
   for (const TensorInfo& tensor : checkpoint.tensors()) {
-    out << fmt::format("{:<8}{:<24}{:>12}  {}\n", dtype_name(tensor.dtype), format_shape(tensor.shape),
-                       format_bytes(tensor.size), printable(tensor.name));
+    out << tensor_line(tensor.dtype, tensor.shape, tensor.size, tensor.name);
     total += tensor.size;
   }
   out << fmt::format("{} tensors, {}\n", checkpoint.tensors().size(), format_bytes(total));

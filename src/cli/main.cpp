@@ -11,6 +11,8 @@ int main(int argc, char** argv) {
       Command{"encode", "prompt to context or hidden states", add_handed_over},
       Command{"plan", "what a request would need; reads headers only", add_handed_over},
       Command{"inspect", "what a checkpoint or a made video holds", add_inspect},
+      Command{"load", "read a checkpoint's tensors, into memory or one file; how fast, by which way",
+              add_load},
   };
   return run_program(commands, argc, argv);
 }

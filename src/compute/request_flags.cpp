@@ -1,5 +1,7 @@
 #include "compute/request_flags.h"
 
+#include "cli/parse_word.h"
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -12,17 +14,7 @@
 namespace sluice::compute {
 namespace {
 
-template <typename T, std::size_t N>
-T parse_word(const char* flag, const std::string& text,
-             const std::array<std::pair<std::string_view, T>, N>& words) {
-  std::vector<std::string_view> known;
-  for (const auto& [word, value] : words) {
-    if (word == text) return value;
-    known.push_back(word);
-  }
-  throw Error(ErrorKind::usage, fmt::format("{} '{}' is unknown", flag, text),
-              fmt::format("use one of {}", fmt::join(known, ", ")));
-}
+using cli::parse_word;
 
 template <typename T>
 std::vector<T> parse_list(const char* flag, const std::string& text) {

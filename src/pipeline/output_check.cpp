@@ -14,18 +14,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// One name for all spellings of a path, whether or not there is a file.
-fs::path full_name(const fs::path& path) {
-  return fs::weakly_canonical(fs::absolute(path)).lexically_normal();
-}
-
-bool lies_in(const fs::path& path, const fs::path& folder) {
-  for (fs::path at = path; at.has_relative_path(); at = at.parent_path()) {
-    if (at == folder) return true;
-  }
-  return false;
-}
-
 // Containers that people ask for by their ending and that are not written.
 void check_ending(const fs::path& video) {
   constexpr std::array<std::string_view, 5> kOthers = {".webm", ".avi", ".mkv", ".gif", ".mov"};
@@ -78,19 +66,6 @@ void check_outputs(const Outputs& outputs, const Request& request) {
     check_name(outputs.frames_dir);
   }
   if (!outputs.video.empty()) media::check_encoders();
-}
-
-void refuse_input_as_output(const fs::path& output, const std::vector<fs::path>& inputs) {
-  const fs::path name = full_name(output);
-  const bool of_a_model = name.extension() == ".safetensors" || name.extension() == ".json";
-  for (const fs::path& input : inputs) {
-    if (input.empty()) continue;
-    const fs::path taken = full_name(input);
-    if (name != taken && !(of_a_model && fs::exists(name) && lies_in(name, taken))) continue;
-    throw Error(ErrorKind::usage,
-                fmt::format("{}: is an input of this run, or belongs to one", output.string()),
-                "give the output another name");
-  }
 }
 
 }  // namespace sluice::pipeline
