@@ -29,8 +29,12 @@ std::optional<ReadTask> ReadQueue::take_now() {
     task.buffer = free_.back();
     free_.pop_back();
   }
-  // What keeps the next taker waiting may no longer hold.
-  may_take_.notify_one();
+  // What keeps others waiting may no longer hold: of the next read for one of them, at the end for all.
+  if (next_take_ == needs_buffer_.size()) {
+    may_take_.notify_all();
+  } else {
+    may_take_.notify_one();
+  }
   return task;
 }
 

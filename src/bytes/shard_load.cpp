@@ -131,8 +131,11 @@ class Loading {
     }
     CacheWindow window(file_, {});
     pass_.window = choice_.drop_behind ? &window : nullptr;
-    run_with_ring(pass_, *ring, consume, cancel);
-    return report(direct ? "uring direct" : "uring", 1, ring->requests());
+    if (run_with_ring(pass_, *ring, consume, cancel))
+      return report(direct ? "uring direct" : "uring", 1, ring->requests());
+    pass_.window = nullptr;
+    warn_(fmt::format("{}: the system refused the thread of an io_uring", file_.path().string()));
+    return std::nullopt;
   }
 
   std::unique_ptr<ShardReader> open_reader() {

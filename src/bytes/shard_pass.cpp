@@ -170,11 +170,17 @@ void run_with_threads(ShardPass& pass, ShardReader& reader, const ConsumeRead& c
   }
 }
 
-void run_with_ring(ShardPass& pass, Ring& ring, const ConsumeRead& consume, const CancelToken* cancel) {
+bool run_with_ring(ShardPass& pass, Ring& ring, const ConsumeRead& consume, const CancelToken* cancel) {
   ReadQueue queue(pooled_reads(pass), pass.buffers);
   Reading reading(pass, queue);
-  std::jthread reader = start_thread(RingWork(reading, queue, ring));
+  std::jthread reader;
+  try {
+    reader = start_thread(RingWork(reading, queue, ring));
+  } catch (const std::system_error&) {
+    return false;
+  }
   consume_all(reading, queue, consume, cancel);
+  return true;
 }
 
 }  // namespace sluice::bytes

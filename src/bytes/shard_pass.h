@@ -38,6 +38,7 @@ using ConsumeRead = std::function<void(const Read& read, std::span<const std::by
 // Throw the first error of any thread, after all have ended.
 void run_with_threads(ShardPass& pass, ShardReader& reader, const ConsumeRead& consume,
                       const CancelToken* cancel, const Warn& warn);
-void run_with_ring(ShardPass& pass, Ring& ring, const ConsumeRead& consume, const CancelToken* cancel);
+// False if the system refuses the one thread that it needs: nothing was read then.
+bool run_with_ring(ShardPass& pass, Ring& ring, const ConsumeRead& consume, const CancelToken* cancel);
 
 }  // namespace sluice::bytes
