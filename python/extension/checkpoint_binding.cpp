@@ -31,9 +31,13 @@ using Casts =
     std::vector<std::tuple<std::string, std::string, std::optional<std::string>>>;  // glob, to, from
 using Cuts = std::vector<std::pair<std::string, std::size_t>>;                      // glob, dim
 
-Checkpoint open(const std::filesystem::path& path) {
+// Only the files that hold something wanted.
+Checkpoint open(const std::filesystem::path& path, std::vector<std::string> include,
+                std::vector<std::string> exclude) {
   nb::gil_scoped_release release;
-  return Checkpoint::open(path);
+  if (include.empty() && exclude.empty()) return Checkpoint::open(path);
+  const TensorFilter filter{.include = std::move(include), .exclude = std::move(exclude)};
+  return Checkpoint::open(path, [&](std::string_view name) { return wanted_by(filter, name); });
 }
 
 nb::list tensors_of(const Checkpoint& checkpoint) {
@@ -113,7 +117,7 @@ nb::list files_of(const Checkpoint& checkpoint) {
 void bind_checkpoint(nb::module_& module) {
   using namespace nb::literals;
   nb::class_<Checkpoint>(module, "Checkpoint")
-      .def_static("open", &open, "path"_a)
+      .def_static("open", &open, "path"_a, "include"_a, "exclude"_a)
       .def_prop_ro("path", [](const Checkpoint& self) { return text_of(self.path().string()); })
       .def("tensors", &tensors_of)
       .def("find", &find, "name"_a)

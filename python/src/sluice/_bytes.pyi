@@ -9,7 +9,9 @@ _Memory = tuple[int, int]  # address, size
 
 class Checkpoint:
     @staticmethod
-    def open(path: str) -> Checkpoint: ...
+    def open(path: str, include: Sequence[str], exclude: Sequence[str]) -> Checkpoint:
+        """Of a set with an index only the files that hold something wanted."""
+
     @property
     def path(self) -> str: ...
     def tensors(self) -> list[tuple[str, str, tuple[int, ...], int, int, int]]:

@@ -62,7 +62,7 @@ def plan(
 ) -> Plan:
     """What load_into() or load_file() would read with these arguments; see there."""
     made = make_plan(
-        open_checkpoint(path),
+        open_checkpoint(path, include, exclude),
         include=include,
         exclude=exclude,
         rename=rename,

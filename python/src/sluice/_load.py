@@ -67,7 +67,7 @@ def load_file(
     found = find_framework(framework)
     on = found.as_device(device)
     options = read_options(backend, cache, threads, pool)
-    checkpoint = open_checkpoint(filename)
+    checkpoint = open_checkpoint(filename, include, exclude)
     plan = make_plan(checkpoint, include=include, exclude=exclude)
     tensors, report = load_dictionary(found, plan, on, slab, options, progress)
     tell_warnings(checkpoint.warnings() + report["warnings"])

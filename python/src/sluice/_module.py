@@ -17,22 +17,24 @@ if TYPE_CHECKING:
 _HINT = "rename={glob: name} for other names, cast='auto' for other dtypes, strict=False to leave out what differs in name"
 
 
-def _why_impossible(tensor: torch.Tensor) -> str | None:
-    """Why nothing can be read into a tensor of a module."""
+def _why_impossible(tensor: torch.Tensor, own: set[int]) -> tuple[str, str] | None:
+    """Why nothing can be read into a tensor of a module, and what to do about it."""
     from torch.nn.parameter import UninitializedTensorMixin
 
     from ._torch import file_dtype
 
     if isinstance(tensor, UninitializedTensorMixin):
-        return "is not initialized: run the module once"
+        return "is not initialized", "run the module once, so that its shapes are known"
     if tensor.is_meta:
-        return "is on the meta device: module.to_empty(device=...) gives it memory"
-    if tensor.is_sparse or tensor.is_quantized or tensor.is_mkldnn:
-        return "is sparse, quantized or in oneDNN's layout: load before it is converted"
+        return "is on the meta device", "give it memory: module.to_empty(device=...)"
+    if tensor.is_sparse or tensor.is_sparse_csr or tensor.is_mkldnn or tensor.is_quantized:
+        return "is sparse, quantized or in oneDNN's layout", "load before it is converted"
     if file_dtype(tensor) is None:
-        return f"is {tensor.dtype}, which files do not know: leave it out of state_dict()"
+        return f"is {tensor.dtype}, which files do not know", "leave it out of state_dict()"
     if any(stride == 0 and extent > 1 for stride, extent in zip(tensor.stride(), tensor.shape)):
-        return "is expanded, several elements are one: make it contiguous"
+        return "is expanded, several of its elements are one", "make it contiguous"
+    if id(tensor) not in own:
+        return "is neither parameter nor buffer", "what a hook of state_dict() made would be lost: load without it"
     return None
 
 
@@ -41,20 +43,14 @@ def _slots(module: torch.nn.Module) -> dict[str, torch.Tensor]:
     import torch
 
     own = {id(tensor) for tensor in chain(module.parameters(), module.buffers())}
-    slots, problems = {}, []
-    for name, value in module.state_dict(keep_vars=True).items():
-        if not isinstance(value, torch.Tensor):
-            continue  # what get_extra_state() gave: no tensor, so in no file
-        reason = _why_impossible(value)
-        if reason is None and id(value) not in own:
-            reason = "is made by a hook of state_dict(): what is read into it would be lost"
-        if reason is not None:
-            problems.append(f"{name!r} {reason}")
-        slots[name] = value
-    if problems:
-        reasons = {problem.split(": ", 1)[1] for problem in problems}
-        wrong = list_first(problem.split(": ", 1)[0] for problem in problems)
-        raise Error(f"nothing can be loaded into {wrong}", hint="; ".join(sorted(reasons)))
+    # What get_extra_state() gave is no tensor, so in no file.
+    state = module.state_dict(keep_vars=True).items()
+    slots = {name: value for name, value in state if isinstance(value, torch.Tensor)}
+    wrong = {name: reason for name, tensor in slots.items() if (reason := _why_impossible(tensor, own))}
+    if wrong:
+        what = list_first(f"{name!r} {reason}" for name, (reason, _) in wrong.items())
+        remedies = sorted({remedy for _, remedy in wrong.values()})
+        raise Error(f"the module cannot be loaded into: {what}", hint="; ".join(remedies))
     return slots
 
 
@@ -181,7 +177,7 @@ def load_into(
 
     options = read_options(backend, cache, threads, pool)
     slots = _slots(module)
-    checkpoint = open_checkpoint(path)
+    checkpoint = open_checkpoint(path, include, exclude)
 
     def plan_with(casts: list[Cast]) -> _bytes.Plan:
         return make_plan(

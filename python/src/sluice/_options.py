@@ -19,9 +19,9 @@ Cast = tuple[str, str, Optional[str]]  # glob, dtype, only from this dtype
 _CALLER = 3
 
 
-def open_checkpoint(path: Path) -> _bytes.Checkpoint:
-    """Reads headers only."""
-    return _bytes.Checkpoint.open(os.fspath(path))
+def open_checkpoint(path: Path, include: Globs = (), exclude: Globs = ()) -> _bytes.Checkpoint:
+    """Reads headers only; files of a set that hold nothing wanted need not exist."""
+    return _bytes.Checkpoint.open(os.fspath(path), as_globs(include), as_globs(exclude))
 
 
 def read_options(backend: str, cache: str, threads: int, pool: Size = None) -> _bytes.ReadOptions:
