@@ -2,6 +2,7 @@
 # ./test.sh            set up what is missing, build everything, run every test
 # ./test.sh asan|tsan  the tests of the layers without LibTorch, under the sanitizers (more in CONTRIBUTING.md)
 # ./test.sh debug      every test in a debug build
+# ./test.sh fuzz [S]   the fuzzers of the parsers, S seconds each (300)
 set -euo pipefail
 cd "$(dirname "$0")"
 source scripts/setup.sh
@@ -10,16 +11,19 @@ source scripts/setup.sh
 export OMP_NUM_THREADS=${OMP_NUM_THREADS:-1}
 run_tests() { ctest --test-dir "build/$1" -j "$JOBS" --output-on-failure "${@:2}"; }
 
-# libsluice-bytes without LibTorch, installed, and a program of somebody else against it.
+# libsluice-bytes without LibTorch, installed, and programs of somebody else against it.
 check_bytes_alone() {
-  local prefix=$PWD/build/bytes/prefix example=build/bytes/list_tensors
+  local prefix=$PWD/build/bytes/prefix example
   configure bytes
   build bytes sluice_bytes
   cmake --install build/bytes --prefix "$prefix" >/dev/null
-  say "building examples/list_tensors against it"
-  [ -f "$example/build.ninja" ] || cmake -S examples/list_tensors -B "$example" -G Ninja -DCMAKE_PREFIX_PATH="$prefix" >/dev/null
-  cmake --build "$example"
-  "$example/list_tensors" demo/model/ltx-2.3-demo.safetensors | tail -n 3
+  for example in list_tensors stream_tensors; do
+    say "building examples/$example against it"
+    [ -f "build/bytes/$example/build.ninja" ] ||
+      cmake -S "examples/$example" -B "build/bytes/$example" -G Ninja -DCMAKE_PREFIX_PATH="$prefix" >/dev/null
+    cmake --build "build/bytes/$example"
+    "build/bytes/$example/$example" demo/model/ltx-2.3-demo.safetensors | tail -n 3
+  done
 }
 
 check_everything() {
@@ -55,6 +59,14 @@ check_sanitized() {
   run_tests "$1"
 }
 
+# The parsers of untrusted bytes under libFuzzer, each for so many seconds.
+check_fuzzed() {
+  configure fuzz
+  build fuzz header_fuzzer index_fuzzer fuzz_seeds
+  say "fuzzing"
+  tests/fuzz/run.sh "$PWD/build/fuzz" "$1"
+}
+
 install_packages
 case "${1:-release}" in
   release)
@@ -64,5 +76,6 @@ case "${1:-release}" in
     ;;
   debug) check_everything debug ;;
   asan | tsan) check_sanitized "$1" ;;
-  *) fail "'$1' is no preset" "./test.sh, or one of release, debug, asan, tsan" ;;
+  fuzz) check_fuzzed "${2:-300}" ;;
+  *) fail "'$1' is no preset" "./test.sh, or one of release, debug, asan, tsan, fuzz" ;;
 esac
