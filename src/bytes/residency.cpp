@@ -53,7 +53,7 @@ Residency::Residency(const File& file, Bytes stride)
     : Residency(file, is_refused(file) ? ResidencyMeans::samples : ResidencyMeans::pages, stride) {}
 
 Residency::Residency(const File& file, ResidencyMeans means, Bytes stride)
-    : file_(file), stride_(stride), means_(means) {}
+    : file_(file), stride_(stride), means_(means), random_(std::random_device()()) {}
 
 std::vector<bool> Residency::pages(Bytes begin, Bytes end) {
   if (means_ == ResidencyMeans::pages) {
@@ -84,9 +84,9 @@ std::vector<bool> Residency::try_samples(Bytes begin, Bytes end) {
   std::vector<bool> answer((end - begin + page_size() - 1) / page_size());
   const std::size_t step = std::max<std::size_t>(stride_ / page_size(), 1);
   for (std::size_t first = 0; first < answer.size() && means_ == ResidencyMeans::samples; first += step) {
-    const auto hit = try_sample(begin + first * page_size());
-    if (!hit) means_ = ResidencyMeans::nothing;
     const std::size_t last = std::min(first + step, answer.size());
+    const auto hit = try_sample(begin + first * page_size(), std::min(begin + last * page_size(), end));
+    if (!hit) means_ = ResidencyMeans::nothing;
     if (hit.value_or(false))
       std::fill(answer.begin() + static_cast<std::ptrdiff_t>(first),
                 answer.begin() + static_cast<std::ptrdiff_t>(last), true);
@@ -95,7 +95,9 @@ std::vector<bool> Residency::try_samples(Bytes begin, Bytes end) {
 }
 
 // Empty where the file system has no such reads.
-std::optional<bool> Residency::try_sample(Bytes offset) {
+std::optional<bool> Residency::try_sample(Bytes begin, Bytes end) {
+  const Bytes pages = (end - begin + page_size() - 1) / page_size();
+  const Bytes offset = begin + std::uniform_int_distribution<Bytes>(0, pages - 1)(random_) * page_size();
   if (!probe_) probe_ = open_without_readahead(file_);
   if (!probe_) return std::nullopt;
   std::byte byte{};
@@ -113,7 +115,7 @@ bool Residency::confirmed(Bytes begin, Bytes end) {
   constexpr Bytes kSamples = 16;
   const Bytes step = std::max((end - begin) / kSamples / page_size(), Bytes(1)) * page_size();
   for (Bytes offset = begin; offset < end; offset += step) {
-    if (!try_sample(offset).value_or(true)) return false;
+    if (!try_sample(offset, std::min(offset + step, end)).value_or(true)) return false;
   }
   return true;
 }

@@ -8,13 +8,14 @@
 #include "base/file.h"
 
 #include <optional>
+#include <random>
 #include <vector>
 
 namespace sluice::bytes {
 
 enum class ResidencyMeans {
   pages,    // mincore
-  samples,  // one read at the start of each stride that must not wait; a miss brings its one page into memory
+  samples,  // one read somewhere in each stride that must not wait; a miss brings its one page into memory
   nothing,  // neither is to be had: no page counts as resident
 };
 
@@ -36,13 +37,15 @@ class Residency {
  private:
   std::vector<bool> ask_pages(Bytes begin, Bytes end);
   std::vector<bool> try_samples(Bytes begin, Bytes end);
-  std::optional<bool> try_sample(Bytes offset);
+  // A page of [begin, end), by chance: the page that a sample brought in must not be the next one's answer.
+  std::optional<bool> try_sample(Bytes begin, Bytes end);
   bool confirmed(Bytes begin, Bytes end);
 
   const File& file_;
   const Bytes stride_;
   ResidencyMeans means_;
   std::optional<File> probe_;  // the file once more, without readahead
+  std::minstd_rand random_;
 };
 
 }  // namespace sluice::bytes

@@ -12,9 +12,9 @@ namespace {
 
 using test::ResidentFile;
 
-// What the system was asked for arrives when it does: waits until a share is there, at most a few seconds.
+// What the system was asked for arrives when it does: waits until a share is there, at most half a minute.
 bool comes_in(const ResidentFile& file, Bytes begin, Bytes end) {
-  for (int attempt = 0; attempt < 500; ++attempt) {
+  for (int attempt = 0; attempt < 3000; ++attempt) {
     if (file.share(begin, end) == 1) return true;
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
