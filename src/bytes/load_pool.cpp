@@ -50,14 +50,15 @@ std::vector<std::span<std::byte>> LoadPool::buffers(std::size_t most) {
     std::lock_guard lock(spare_mutex);
     slab_ = spare ? std::move(spare) : std::make_unique<Slab>();
   }
-  slab_->reserve(count * chunk_);
+  used_ = std::max(used_, count * chunk_);
+  slab_->reserve(used_);
   std::vector<std::span<std::byte>> buffers;
   for (std::size_t i = 0; i < count; ++i) buffers.push_back(slab_->bytes().subspan(i * chunk_, chunk_));
   return buffers;
 }
 
 std::span<std::byte> LoadPool::memory() const {
-  return slab_ ? slab_->bytes() : std::span<std::byte>();
+  return slab_ ? slab_->bytes().first(used_) : std::span<std::byte>();
 }
 
 }  // namespace sluice::bytes

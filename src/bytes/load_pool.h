@@ -29,6 +29,7 @@ class LoadPool {
  private:
   Bytes chunk_ = 0;
   Bytes limit_ = 0;
+  Bytes used_ = 0;  // of the slab, which may be a larger load's
   std::unique_ptr<Slab> slab_;
 };
 

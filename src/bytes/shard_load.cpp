@@ -122,7 +122,7 @@ class Loading {
                          .scatter = false};
       plan_pass(limits, depth);
       ring.emplace(file_, direct, depth, pass_.buffers.empty() ? std::span<std::byte>() : pool_.memory(),
-                   describer(), warn_);
+                   describer(), warn_, state_.identities[work_.shard].size);
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::io) throw;
       warn_(fmt::format("{}: reading with threads instead", error.what()));
