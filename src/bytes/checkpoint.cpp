@@ -2,6 +2,7 @@
 
 #include "base/text.h"
 #include "bytes/checkpoint_state.h"
+#include "bytes/gathered_errors.h"
 #include "bytes/shard.h"
 #include "bytes/shard_index.h"
 
@@ -19,21 +20,6 @@ using State = CheckpointAccess::State;
 using WantedName = std::function<bool(std::string_view)>;
 
 constexpr std::size_t kProblemsShown = 8;
-
-// One message for all shards that cannot be used; the error itself if there is one only.
-void throw_problems(const std::filesystem::path& index, const std::vector<Error>& problems,
-                    std::size_t shard_count) {
-  if (problems.empty()) return;
-  if (problems.size() == 1) throw problems.front();
-  std::vector<std::string> lines;
-  for (const Error& problem : problems) lines.emplace_back(problem.what());
-  bool same_kind =
-      std::ranges::all_of(problems, [&](const Error& e) { return e.kind() == problems.front().kind(); });
-  throw Error(same_kind ? problems.front().kind() : ErrorKind::corrupt_file,
-              fmt::format("{}: {} of {} shards cannot be used\n  {}", index.string(), problems.size(),
-                          shard_count, list_first(lines, kProblemsShown, "\n  ")),
-              problems.front().hint());
-}
 
 std::vector<bytes::OpenShard> open_shards(const std::filesystem::path& index_path,
                                           const bytes::ShardIndex& index) {
@@ -53,7 +39,8 @@ std::vector<bytes::OpenShard> open_shards(const std::filesystem::path& index_pat
       problems.push_back(error);
     }
   }
-  throw_problems(index_path, problems, index.shards.size());
+  bytes::throw_gathered(problems, fmt::format("{}: {} of {} shards cannot be used", index_path.string(),
+                                              problems.size(), index.shards.size()));
   return shards;
 }
 

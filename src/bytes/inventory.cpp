@@ -2,6 +2,7 @@
 
 #include "base/file.h"
 #include "base/text.h"
+#include "bytes/gathered_errors.h"
 #include "bytes/json_events.h"
 
 #include <sluice/error.h>
@@ -130,8 +131,17 @@ Inventory take_inventory(const fs::path& path) {
     inventory.parts.push_back({"", Checkpoint::open(path)});
     return inventory;
   }
-  for (const fs::path& folder : folders_with_weights(path))
-    inventory.parts.push_back({folder.filename().string(), Checkpoint::open(folder)});
+  std::vector<Error> problems;
+  const std::vector<fs::path> folders = folders_with_weights(path);
+  for (const fs::path& folder : folders) {
+    try {
+      inventory.parts.push_back({folder.filename().string(), Checkpoint::open(folder)});
+    } catch (const Error& problem) {
+      problems.push_back(problem);
+    }
+  }
+  throw_gathered(problems, fmt::format("{}: {} of {} components cannot be used", path.string(),
+                                       problems.size(), folders.size()));
   return inventory;
 }
 

@@ -20,7 +20,8 @@ struct Inventory {
   bool diffusers = false;
 };
 
-// `path`: as for Checkpoint::open, or a folder with a model_index.json.  Errors of Checkpoint::open.
+// `path`: as for Checkpoint::open, or a folder with a model_index.json.  Errors of Checkpoint::open, of all
+// components in one.
 Inventory take_inventory(const std::filesystem::path& path);
 
 // One JSON object: {"kind": "checkpoint", "files", "metadata", "model_version", "warnings", "tensors"}, or

@@ -1,6 +1,7 @@
 #include "cli/console.h"
 
 #include "base/log.h"
+#include "cli/json_output.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -33,7 +34,7 @@ std::string_view usual_remedy(ErrorKind kind) {
     case ErrorKind::mismatch:
       return "check that this is the file you mean, or fetch it again";
     case ErrorKind::does_not_fit:
-      return "ask for a smaller clip, see sluice plan";
+      return "free memory, or ask for less";
     case ErrorKind::io:
       return "check the path, and the permissions and free space there";
     case ErrorKind::non_finite:
@@ -44,6 +45,10 @@ std::string_view usual_remedy(ErrorKind kind) {
       break;
   }
   return "this is a bug: report it with the command line and the output of sluice --version";
+}
+
+std::string hint_of(const Error& error) {
+  return error.hint().empty() ? std::string(usual_remedy(error.kind())) : error.hint();
 }
 
 }  // namespace
@@ -102,17 +107,19 @@ void show_messages(const CommonFlags& flags) {
   });
 }
 
+nlohmann::json as_json(const Error& error) {
+  return {{"kind", std::string(error_kind_info(error.kind()).name)},
+          {"message", error.what()},
+          {"hint", hint_of(error)}};
+}
+
 int show_error(const Error& error, const CommonFlags& flags) {
-  const ErrorKindInfo info = error_kind_info(error.kind());
-  const std::string hint = error.hint().empty() ? std::string(usual_remedy(error.kind())) : error.hint();
   if (flags.json) {
-    const nlohmann::json object = {
-        {"error", {{"kind", std::string(info.name)}, {"message", error.what()}, {"hint", hint}}}};
-    std::puts(object.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
+    print_json({{"error", as_json(error)}});
   } else {
-    print(fmt::format("sluice: {}\n  try: {}\n", error.what(), hint));
+    print(fmt::format("sluice: {}\n  try: {}\n", error.what(), hint_of(error)));
   }
-  return info.exit_code;
+  return error_kind_info(error.kind()).exit_code;
 }
 
 }  // namespace sluice::cli

@@ -6,6 +6,8 @@
 #include <sluice/error.h>
 #include <sluice/progress.h>
 
+#include <nlohmann/json_fwd.hpp>
+
 #include <chrono>
 #include <string>
 
@@ -35,6 +37,9 @@ class ProgressDisplay final : public Progress {
 
 // Sends the library's warnings, and at -v its choices, to stderr.
 void show_messages(const CommonFlags& flags);
+
+// {"kind", "message", "hint"}
+nlohmann::json as_json(const Error& error);
 
 // Prints the error as the flags ask and returns its exit code.
 int show_error(const Error& error, const CommonFlags& flags);

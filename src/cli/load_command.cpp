@@ -178,13 +178,6 @@ MemoryFigures check_before_reading(const LoadFlags& flags, const LoadPlan& plan,
   return memory;
 }
 
-void tell_choices(const LoadReport& report) {
-  for (const ShardLoadReport& shard : report.shards) {
-    log_info(fmt::format("{}: {} by {} threads: {}", shard.path.string(), shard.backend, shard.threads,
-                         shard.reason));
-  }
-}
-
 void run_load(const LoadFlags& flags, const Context& context) {
   flags.check();
   const ReadOptions options = flags.read.options();
@@ -203,7 +196,7 @@ void run_load(const LoadFlags& flags, const Context& context) {
     return;
   }
   const LoadResult result = Loading(flags, plan, options, context).run(memory);
-  tell_choices(result.runs.back().report);
+  for (const ShardLoadReport& shard : result.runs.back().report.shards) log_info(choice_line(shard));
   if (context.flags.json) {
     print_json(as_json(result));
   } else {

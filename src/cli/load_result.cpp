@@ -1,6 +1,7 @@
 #include "cli/load_result.h"
 
 #include "base/text.h"
+#include "cli/rate.h"
 #include "cli/tensor_line.h"
 
 #include <fmt/format.h>
@@ -11,11 +12,15 @@ namespace {
 
 using nlohmann::json;
 
+// "pread by 4 threads"
+std::string way_of(const ShardLoadReport& shard) {
+  return fmt::format("{} by {} {}", shard.backend, shard.threads, shard.threads == 1 ? "thread" : "threads");
+}
+
 std::string shard_line(const ShardLoadReport& shard) {
-  return fmt::format("{}: {} by {} {}, {} in {} requests, {:.0f} % cached before\n",
-                     printable(shard.path.filename().string()), shard.backend, shard.threads,
-                     shard.threads == 1 ? "thread" : "threads", format_bytes(shard.bytes), shard.requests,
-                     100 * shard.cached_before);
+  return fmt::format("{}: {}, {} in {} requests, {:.0f} % cached before\n",
+                     printable(shard.path.filename().string()), way_of(shard), format_bytes(shard.bytes),
+                     shard.requests, 100 * shard.cached_before);
 }
 
 json shard_object(const ShardLoadReport& shard) {
@@ -50,8 +55,8 @@ std::string run_line(const LoadResult::Run& run) {
 
 }  // namespace
 
-double gib_per_second(Bytes bytes, double seconds) {
-  return seconds > 0 ? static_cast<double>(bytes) / static_cast<double>(GiB(1)) / seconds : 0;
+std::string choice_line(const ShardLoadReport& shard) {
+  return fmt::format("{}: {}: {}", printable(shard.path.string()), way_of(shard), shard.reason);
 }
 
 std::string as_text(const LoadResult& result) {

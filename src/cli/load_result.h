@@ -26,7 +26,8 @@ struct LoadResult {
   MemoryFigures memory;
 };
 
-double gib_per_second(Bytes bytes, double seconds);
+// What was chosen for a shard, and why: for -v.
+std::string choice_line(const ShardLoadReport& shard);
 
 std::string as_text(const LoadResult& result);
 nlohmann::json as_json(const LoadResult& result);

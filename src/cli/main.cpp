@@ -13,6 +13,8 @@ int main(int argc, char** argv) {
       Command{"inspect", "what a checkpoint or a made video holds", add_inspect},
       Command{"load", "read a checkpoint's tensors, into memory or one file; how fast, by which way",
               add_load},
+      Command{"verify", "whether a checkpoint is whole; with --deep checksums, and values not finite",
+              add_verify},
   };
   return run_program(commands, argc, argv);
 }

@@ -87,12 +87,12 @@ int parse_and_act(std::span<const Command> commands, int argc, char** argv) {
     return app.exit(help);
   } catch (const CLI::ParseError& error) {
     return show_error(usage_error(error, app), flags);
+  } catch (const ErrorInResult& shown) {
+    return error_kind_info(shown.kind).exit_code;
   } catch (const Error& error) {
     return show_error(error, flags);
   } catch (const std::bad_alloc&) {
-    return show_error(Error(ErrorKind::does_not_fit, "the system refused memory",
-                            "ask for a smaller clip, see sluice plan"),
-                      flags);
+    return show_error(Error(ErrorKind::does_not_fit, "the system refused memory"), flags);
   } catch (const std::exception& error) {
     return show_error(
         Error(ErrorKind::internal, fmt::format("internal error: {}", error.what()),

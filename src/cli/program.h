@@ -3,6 +3,7 @@
 
 #include "cli/flags.h"
 
+#include <sluice/error.h>
 #include <sluice/progress.h>
 
 #include <CLI/CLI.hpp>
@@ -21,6 +22,11 @@ struct Context {
 
 // What a command does once its flags are parsed.
 using Action = std::function<void(const Context&)>;
+
+// Thrown by an action whose JSON result, printed already, tells the error: what is left is the exit code.
+struct ErrorInResult {
+  ErrorKind kind;
+};
 
 struct Command {
   const char* name;
