@@ -1,5 +1,6 @@
 #include "checkpoint_binding.h"
 
+#include "bytes/load_plan_state.h"
 #include "bytes/match_targets.h"
 #include "bytes/plan_box.h"
 #include "conversions.h"
@@ -83,6 +84,15 @@ LoadPlan plan_box(const Checkpoint& checkpoint, std::string_view name,
   return bytes::plan_box(checkpoint, find_known(checkpoint, name), intervals);
 }
 
+std::size_t runs(const LoadPlan& plan) {
+  return LoadPlanAccess::state(plan).ranges.size();
+}
+
+void read_box(const LoadPlan& plan, std::uintptr_t address, Bytes size) {
+  nb::gil_scoped_release release;
+  bytes::read_box(plan, {reinterpret_cast<std::byte*>(address), size});
+}
+
 nb::list targets_of(const LoadPlan& plan) {
   nb::list targets;
   for (const TargetTensor& target : plan.targets()) targets.append(target_of(target));
@@ -132,6 +142,8 @@ void bind_checkpoint(nb::module_& module) {
       .def("targets", &targets_of)
       .def("match", &match, "wanted"_a, "ignore_unexpected"_a)
       .def("without", &without, "left_out"_a)
+      .def("read_box", &read_box, "address"_a, "size"_a)
+      .def_prop_ro("runs", &runs)
       .def_prop_ro("target_bytes", &LoadPlan::target_bytes)
       .def_prop_ro("read_bytes", &LoadPlan::read_bytes);
 }

@@ -57,11 +57,13 @@ def test_slices_read_only_what_is_kept(tmp_path):
     array = np.arange(1000 * 64, dtype=np.float32).reshape(1000, 64)
     path = write_file(tmp_path / "a.safetensors", [numbers("x", 3), Written("a", "F32", array.shape, array.tobytes())])
 
-    with sluice.safe_open(path, "numpy") as f:
-        part = f.get_slice("a")
-        for index in [slice(10, 20), (slice(None), slice(3, 5)), (7, 8), ..., (slice(0, 0),), (slice(5, 900, 7), -1)]:
-            np.testing.assert_array_equal(part[index], array[index])
-        assert part[7, 8].shape == ()
+    indices = [slice(10, 20), (slice(None), slice(3, 5)), (7, 8), ..., (slice(0, 0),), (slice(5, 900, 7), -1)]
+    for arguments in ({}, {"backend": "pread"}, {"cache": "drop"}):
+        with sluice.safe_open(path, "numpy", **arguments) as f:
+            part = f.get_slice("a")
+            for index in indices:
+                np.testing.assert_array_equal(part[index], array[index])
+            assert part[7, 8].shape == ()
 
 
 def test_folders_and_indexes_are_one_checkpoint(tmp_path):

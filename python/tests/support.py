@@ -7,7 +7,8 @@ import math
 import os
 import random
 from pathlib import Path
-from typing import NamedTuple, Sequence
+from typing import NamedTuple
+from collections.abc import Sequence
 
 # Bytes of an element, by name.
 SIZES = {
@@ -40,7 +41,9 @@ class Written(NamedTuple):
     data: bytes
 
 
-def write_file(path: Path, tensors: Sequence[Written], metadata: dict[str, str] | None = None, padding: int = 0) -> Path:
+def write_file(
+    path: Path, tensors: Sequence[Written], metadata: dict[str, str] | None = None, padding: int = 0
+) -> Path:
     """Tensors lie in the order given; `padding` spaces behind the header shift all of them."""
     header: dict[str, object] = {"__metadata__": metadata} if metadata else {}
     end = 0

@@ -12,7 +12,9 @@ def same_bytes(one, other):
     return (
         one.dtype == other.dtype
         and one.shape == other.shape
-        and torch.equal(one.contiguous().reshape(-1).view(torch.uint8), other.contiguous().reshape(-1).view(torch.uint8))
+        and torch.equal(
+            one.contiguous().reshape(-1).view(torch.uint8), other.contiguous().reshape(-1).view(torch.uint8)
+        )
     )
 
 
@@ -116,6 +118,20 @@ def test_tensors_stay_when_slab_and_dictionary_go(tmp_path):
 
     assert same_bytes(tensor, before)
     assert same_bytes(tensor, sluice.load_file(path)["large"])
+
+
+def test_tensors_beyond_the_host_pass_one_at_a_time_through_a_buffer(tmp_path):
+    """On the meta device, the only one beside the host that every machine has: shapes and dtypes, no values."""
+    path = write_file(tmp_path / "a.safetensors", random_tensors(24))
+    theirs = safetensors.torch.load_file(path)
+
+    ours = sluice.load_file(path, device="meta")
+
+    assert ours.keys() == theirs.keys()
+    assert all(ours[name].is_meta and ours[name].shape == theirs[name].shape for name in theirs)
+    assert all(ours[name].dtype == theirs[name].dtype for name in theirs)
+    with pytest.raises(sluice.Error, match="a slab is host memory"):
+        sluice.load_file(path, device="meta", slab=sluice.Slab())
 
 
 def test_a_device_that_does_not_exist_is_a_usage_error(tmp_path):

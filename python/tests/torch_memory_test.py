@@ -50,8 +50,8 @@ def test_a_load_holds_the_model_its_pool_and_one_tensor(tmp_path):
     assert model == 256 * _MiB
 
     for staged in ("in place", "staged"):
-        arguments = [path, small, str(_LAYERS), str(_WIDTH), staged]
-        output = subprocess.run([sys.executable, "-c", _PROGRAM, *arguments], check=True, capture_output=True, text=True)
+        command = [sys.executable, "-c", _PROGRAM, path, small, str(_LAYERS), str(_WIDTH), staged]
+        output = subprocess.run(command, check=True, capture_output=True, text=True)
         grown, read = map(int, output.stdout.split())
 
         assert read == model

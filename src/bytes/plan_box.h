@@ -12,4 +12,8 @@ namespace sluice::bytes {
 // Error(mismatch) where it does not lie inside, or cuts elements smaller than a byte inside of bytes.
 LoadPlan plan_box(const Checkpoint& checkpoint, const TensorInfo& tensor, std::span<const Interval> box);
 
+// Fills `to`, exactly the target's bytes, with one buffered read for each run of the box: for boxes of few
+// runs, where asking how best to read them costs more than reading.
+void read_box(const LoadPlan& plan, std::span<std::byte> to);
+
 }  // namespace sluice::bytes

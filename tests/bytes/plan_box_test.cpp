@@ -8,7 +8,6 @@
 
 #include <gmock/gmock.h>
 
-#include <cstring>
 #include <vector>
 
 namespace sluice {
@@ -47,9 +46,13 @@ TEST(PlanBox, delivers_the_elements_in_it) {
   std::vector<std::byte> whole(12);
   checkpoint.read(*checkpoint.find("a"), whole);
 
-  const auto loaded = load_dictionary(plan_of(checkpoint, {{1, 2}, {1, 2}}));
+  const auto plan = plan_of(checkpoint, {{1, 2}, {1, 2}});
+  const auto loaded = load_dictionary(plan);
+  std::vector<std::byte> read(4);
+  bytes::read_box(plan, read);
 
   EXPECT_THAT(loaded.find("a")->bytes, ElementsAre(whole[5], whole[6], whole[9], whole[10]));
+  EXPECT_THAT(read, ElementsAre(whole[5], whole[6], whole[9], whole[10]));
 }
 
 TEST(PlanBox, may_be_empty) {

@@ -9,7 +9,8 @@ A path is a .safetensors file, a *.safetensors.index.json, or a folder that hold
 such as "64MiB".  A glob is a name in which "*" stands for any text and "?" for one character.  Errors are sluice.Error.
 """
 
-from ._bytes import Slab, version as __version__
+from ._bytes import Slab
+from ._bytes import version as __version__
 from ._error import Error
 from ._inspect import Plan, Target, TensorInfo, plan, tensors
 from ._load import load_file

@@ -1,7 +1,8 @@
 """The extension module: the byte layer for the files of this package.  Private, but for Slab and version."""
 
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Callable, Optional, Sequence
+from typing import Any
 
 version: str
 
@@ -17,7 +18,7 @@ class Checkpoint:
     def tensors(self) -> list[tuple[str, str, tuple[int, ...], int, int, int]]:
         """(name, dtype, shape, index into files(), offset, size), sorted by name."""
 
-    def find(self, name: str) -> Optional[tuple[str, str, tuple[int, ...], int, int, int]]: ...
+    def find(self, name: str) -> tuple[str, str, tuple[int, ...], int, int, int] | None: ...
     def files(self) -> list[Path]: ...
     def metadata(self) -> dict[str, str]: ...
     def warnings(self) -> list[str]: ...
@@ -27,7 +28,7 @@ class Checkpoint:
         include: Sequence[str],
         exclude: Sequence[str],
         renames: Sequence[tuple[str, str]],
-        casts: Sequence[tuple[str, str, Optional[str]]],
+        casts: Sequence[tuple[str, str, str | None]],
         rank: int,
         world: int,
         expert_parallel: bool,
@@ -45,13 +46,20 @@ class Plan:
     def without(self, left_out: Sequence[bool]) -> Plan:
         """The same targets, of which those left out are not read."""
 
+    def read_box(self, address: int, size: int) -> None:
+        """Of a plan by plan_box(): one buffered read for each run."""
+
+    @property
+    def runs(self) -> int:
+        """Contiguous ranges of the files that it reads."""
+
     @property
     def target_bytes(self) -> int: ...
     @property
     def read_bytes(self) -> int: ...
 
 class ReadOptions:
-    def __init__(self, backend: str, cache: str, threads: int, pool: Optional[int]) -> None: ...
+    def __init__(self, backend: str, cache: str, threads: int, pool: int | None) -> None: ...
 
 class Slab:
     """Memory that load_file(slab=...) loads into: taken from the system once, kept until the object goes."""
@@ -72,13 +80,13 @@ class SlabMemory:
 
 def load_into_memory(
     plan: Plan,
-    places: Sequence[Optional[_Memory]],
+    places: Sequence[_Memory | None],
     staging: _Memory,
-    complete: Optional[Callable[[int], None]],
+    complete: Callable[[int], None] | None,
     options: ReadOptions,
-    progress: Optional[Callable[[int, int], object]],
+    progress: Callable[[int, int], object] | None,
 ) -> dict[str, Any]: ...
 def load_into_slab(
-    plan: Plan, slab: Slab, options: ReadOptions, progress: Optional[Callable[[int, int], object]]
+    plan: Plan, slab: Slab, options: ReadOptions, progress: Callable[[int, int], object] | None
 ) -> tuple[SlabMemory, list[int], dict[str, Any]]: ...
 def parse_bytes(text: str) -> int: ...

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Iterable
+from collections.abc import Iterable
 
 _LISTED = 8
 
@@ -10,8 +10,8 @@ _LISTED = 8
 class Error(Exception):
     """What went wrong and where, and what to do about it.
 
-    kind: "usage", "bad_input", "corrupt_file", "mismatch", "does_not_fit", "io", "interrupted" or "internal",
-        as the command line reports it with --json.
+    kind: "usage", "bad_input", "corrupt_file", "mismatch", "does_not_fit", "io" or "internal", as the command line
+        reports it with --json.
     message: file, tensor and numbers.  hint: the remedy, or "".
     """
 

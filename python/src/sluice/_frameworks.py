@@ -47,7 +47,8 @@ def find_framework(name: str) -> Framework:
         importlib.import_module(module)
     except ImportError as error:
         raise Error(f"framework {name!r} needs {module}: {error}", hint=f"pip install {module}") from error
-    return importlib.import_module(f"._{module}", __package__)  # type: ignore[return-value]
+    found: Framework = importlib.import_module(f"._{module}", __package__)
+    return found
 
 
 def no_dtype(framework: str, dtype: str, hint: str) -> Error:

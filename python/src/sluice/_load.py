@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from . import _bytes
+from ._error import Error
 from ._frameworks import Framework, find_framework
 from ._options import Globs, Path, Progress, Size, make_plan, open_checkpoint, read_options, tell_warnings
 
@@ -66,6 +67,8 @@ def load_file(
     """
     found = find_framework(framework)
     on = found.as_device(device)
+    if slab is not None and not found.is_host(on):
+        raise Error(f"a slab is host memory, the tensors are to be on {on}", hint="device='cpu', or no slab")
     options = read_options(backend, cache, threads, pool)
     checkpoint = open_checkpoint(filename, include, exclude)
     plan = make_plan(checkpoint, include=include, exclude=exclude)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import TYPE_CHECKING, Mapping
+from typing import TYPE_CHECKING
 
 from . import _bytes
 from ._error import Error, list_first
@@ -14,16 +15,18 @@ from ._report import ModuleReport, figures
 if TYPE_CHECKING:
     import torch
 
-_HINT = "rename={glob: name} for other names, cast='auto' for other dtypes, strict=False to leave out what differs in name"
+_HINT = (
+    "rename={glob: name} for other names, cast='auto' for other dtypes, strict=False to leave out what differs in name"
+)
 
 
 def _why_impossible(tensor: torch.Tensor, own: set[int]) -> tuple[str, str] | None:
     """Why nothing can be read into a tensor of a module, and what to do about it."""
-    from torch.nn.parameter import UninitializedTensorMixin
+    from torch.nn.parameter import is_lazy
 
     from ._torch import file_dtype
 
-    if isinstance(tensor, UninitializedTensorMixin):
+    if is_lazy(tensor):
         return "is not initialized", "run the module once, so that its shapes are known"
     if tensor.is_meta:
         return "is on the meta device", "give it memory: module.to_empty(device=...)"

@@ -47,7 +47,8 @@ def _dtype(name: str) -> np.dtype[Any]:
         import ml_dtypes
     except ImportError:
         raise no_dtype("numpy", name, "pip install ml_dtypes, or framework='pt'") from None
-    return np.dtype(getattr(ml_dtypes, _EXTENSION_TYPES[name]))
+    dtype: np.dtype[Any] = np.dtype(getattr(ml_dtypes, _EXTENSION_TYPES[name]))
+    return dtype
 
 
 def as_device(device: Any) -> str:
@@ -72,11 +73,11 @@ def view(memory: _bytes.SlabMemory, offset: int, dtype: str, shape: tuple[int, .
     count = math.prod(shape)
     if count == 0:
         return empty(dtype, shape)
-    return np.frombuffer(memory, _dtype(dtype), count, offset).reshape(shape)
+    return np.frombuffer(memoryview(memory), _dtype(dtype), count, offset).reshape(shape)
 
 
 def select(array: np.ndarray[Any, Any], rest: tuple[Any, ...], copy: bool) -> np.ndarray[Any, Any]:
-    selected = array[(*rest, ...)]
+    selected: np.ndarray[Any, Any] = array[(*rest, ...)]
     return selected.copy() if copy else selected
 
 

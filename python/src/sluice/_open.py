@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import math
 from types import TracebackType
 from typing import Any
 
@@ -13,6 +12,9 @@ from ._frameworks import find_framework
 from ._load import load_dictionary
 from ._options import Path, make_plan, open_checkpoint, read_options, tell_warnings
 from ._slicing import Selection, select
+
+# Up to this, a read for each run costs less than asking how best to read them all.
+_FEW_RUNS = 64
 
 _Tensor = tuple[str, str, tuple[int, ...], int, int, int]
 
@@ -44,8 +46,8 @@ class safe_open:
                 tensor = f.get_tensor(name)
 
     filename: a file, an index.json or a folder.  framework: "pt" or "numpy".  device: of torch's tensors.
-    backend, cache, threads: as for load_file().  With backend and cache "auto", get_tensor() reads through the page
-    cache with several threads, without asking how each single tensor is best read.
+    backend, cache, threads: as for load_file().  With backend and cache "auto", whole tensors and slices of few runs
+    are read through the page cache, without asking how each of them is best read.
     """
 
     def __init__(
@@ -126,8 +128,10 @@ class safe_open:
             raise Error(f"{name!r} is F4, two numbers a byte: no steps", hint="read it whole")
         plan = self._checkpoint.plan_box(name, selection.box)
         read = self._framework.empty(dtype, selection.shape)
-        if math.prod(selection.shape) > 0:
-            place = (self._framework.address(read), plan.target_bytes)
+        place = (self._framework.address(read), plan.target_bytes)
+        if self._plain and plan.runs <= _FEW_RUNS:
+            plan.read_box(*place)
+        else:
             _bytes.load_into_memory(plan, [place], (0, 0), None, self._options, None)
         selected = self._framework.select(read, selection.rest, selection.strided)
         return self._framework.move(selected, self._device)

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import os
 import warnings
-from typing import Callable, Iterable, Mapping, Optional, Sequence, Union
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from . import _bytes
 from ._error import Error
 
-Path = Union[str, "os.PathLike[str]"]
-Globs = Union[str, Iterable[str]]
-Size = Union[int, str, None]
-Progress = Optional[Callable[[int, int], object]]
-Cast = tuple[str, str, Optional[str]]  # glob, dtype, only from this dtype
+Path = str | os.PathLike[str]
+Globs = str | Iterable[str]
+Size = int | str | None
+Progress = Callable[[int, int], object] | None
+Cast = tuple[str, str, str | None]  # glob, dtype, only from this dtype
 
 # From warn() up to the caller of a public function that calls tell_warnings() itself.
 _CALLER = 3

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import warnings
-from typing import Any, Sequence
+from collections.abc import Sequence
+from typing import Any
 
 import torch
 
@@ -114,7 +115,7 @@ def _staging(size: int, tensors: Sequence[torch.Tensor]) -> torch.Tensor:
         try:
             return torch.empty(size, dtype=torch.uint8, pin_memory=True)
         except RuntimeError as error:
-            warnings.warn(f"no pinned memory, copying from plain memory instead: {error}", RuntimeWarning)
+            warnings.warn(f"no pinned memory, copying from plain memory instead: {error}", RuntimeWarning, stacklevel=2)
     return torch.empty(size, dtype=torch.uint8)
 
 
@@ -125,9 +126,7 @@ def load_tensors(
     not read.  What cannot be read in place passes, one at a time, through one host buffer of the largest's size.
     Gradients are not recorded; version counters count up."""
     targets = plan.targets()
-    staged = {
-        i: tensor for i, tensor in enumerate(tensors) if tensor is not None and not can_be_read_in_place(tensor)
-    }
+    staged = {i: tensor for i, tensor in enumerate(tensors) if tensor is not None and not can_be_read_in_place(tensor)}
     staging = _staging(max((targets[i][3] for i in staged), default=0), list(staged.values()))
 
     def copy(i: int) -> None:
@@ -151,6 +150,6 @@ def load_tensors(
 
 def _count_up(tensors: Sequence[torch.Tensor]) -> None:
     """So that autograd notices tensors that it had saved; copy_() does so by itself."""
-    counted = [tensor for tensor in tensors if not tensor.is_inference()]
-    if counted:
-        torch.autograd.graph.increment_version(counted)
+    for tensor in tensors:
+        if not tensor.is_inference():
+            torch.autograd.graph.increment_version(tensor)
