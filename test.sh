@@ -41,7 +41,9 @@ check_python() {
   [ -x "$python" ] || python3 -m venv "$folder/venv"
   "$python" -m pip install -q --disable-pip-version-check -r python/tests/requirements.txt
   dirname "$LIBTORCH" >"$(echo "$folder"/venv/lib/python3*/site-packages)/torch.pth"
-  CMAKE_BUILD_PARALLEL_LEVEL=$JOBS SKBUILD_BUILD_DIR=$folder/cmake SKBUILD_CMAKE_DEFINE=$(strictness release | cut -c 3-) \
+  # Compiler and options of the builds before, so that ccache has everything but the bindings.
+  CXX=${CXX:-c++} CMAKE_BUILD_PARALLEL_LEVEL=$JOBS SKBUILD_BUILD_DIR=$folder/cmake \
+    SKBUILD_CMAKE_DEFINE=$(strictness release | cut -c 3-) \
     "$python" -m pip install -q --disable-pip-version-check --no-build-isolation --no-deps ./python
   if ! "$python" -c 'import torch'; then
     [ -z "${CI:-}" ] || fail "torch cannot be imported from $LIBTORCH" "SLUICE_TORCH: the torch folder of a wheel that can"
