@@ -31,6 +31,8 @@ if(SLUICE_WERROR)
   endif()
 endif()
 if(SLUICE_SANITIZE)
-  target_compile_options(sluice_options INTERFACE -fsanitize=${SLUICE_SANITIZE} -fno-omit-frame-pointer)
+  # Undefined behaviour ends the program, as the other sanitizers' finds do.
+  target_compile_options(sluice_options INTERFACE
+    -fsanitize=${SLUICE_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
   target_link_options(sluice_options INTERFACE -fsanitize=${SLUICE_SANITIZE})
 endif()

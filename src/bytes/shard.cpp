@@ -36,8 +36,16 @@ void refuse_what_is_no_safetensors(std::span<const std::byte> first, const std::
   }
 }
 
-// Bytes before the data: 8 + N.
-Bytes header_size(std::span<const std::byte> first, Bytes file_size, const std::string& file) {
+std::string checksum(std::string_view bytes) {
+  XXH128_hash_t hash = XXH3_128bits(bytes.data(), bytes.size());
+  return fmt::format("{:016x}{:016x}", hash.high64, hash.low64);
+}
+
+}  // namespace
+
+Bytes measure_header(std::span<const std::byte> first, Bytes file_size, const std::filesystem::path& path) {
+  const std::string file = path.string();
+  refuse_what_is_no_safetensors(first, file);
   if (file_size < kLengthBytes) throw_truncated(file, file_size, kLengthBytes, "the header's length");
   Bytes length = little_endian(first.first(kLengthBytes));
   if (length > kMaxHeaderBytes) {
@@ -51,34 +59,26 @@ Bytes header_size(std::span<const std::byte> first, Bytes file_size, const std::
   return kLengthBytes + length;
 }
 
-std::string checksum(std::span<const char> bytes) {
-  XXH128_hash_t hash = XXH3_128bits(bytes.data(), bytes.size());
-  return fmt::format("{:016x}{:016x}", hash.high64, hash.low64);
+ShardTable read_table(std::string_view before_data, Bytes file_size, const std::filesystem::path& path) {
+  const std::string file = path.string();
+  HeaderTable table = parse_header(before_data.substr(kLengthBytes), file);
+  check_layout(table.tensors, before_data.size(), file_size, file);
+  for (TensorInfo& tensor : table.tensors) tensor.offset += before_data.size();
+  return {{path, file_size, before_data.size(), checksum(before_data), std::move(table.metadata)},
+          std::move(table.tensors)};
 }
 
-}  // namespace
-
 OpenShard open_shard(const std::filesystem::path& path) {
-  std::string name = path.string();
-  OpenShard shard{File::open(path), {}, {}, {}};
-  shard.identity = shard.file.identity();
-  Bytes file_size = shard.identity.size;
+  File file = File::open(path);
+  const FileIdentity identity = file.identity();
 
   std::array<std::byte, kImpostorBytes> buffer;
-  auto first = std::span(buffer).first(std::min<Bytes>(file_size, buffer.size()));
-  read_exact(shard.file, first, 0, "the first bytes");
-  refuse_what_is_no_safetensors(first, name);
-
-  Bytes before_data = header_size(first, file_size, name);
-  std::string header(before_data, '\0');
-  read_exact(shard.file, std::as_writable_bytes(std::span(header)), 0, "the header");
-  HeaderTable table = parse_header(std::string_view(header).substr(kLengthBytes), name);
-  check_layout(table.tensors, before_data, file_size, name);
-
-  shard.tensors = std::move(table.tensors);
-  for (TensorInfo& tensor : shard.tensors) tensor.offset += before_data;
-  shard.info = {path, file_size, before_data, checksum(header), std::move(table.metadata)};
-  return shard;
+  auto first = std::span(buffer).first(std::min<Bytes>(identity.size, buffer.size()));
+  read_exact(file, first, 0, "the first bytes");
+  std::string before_data(measure_header(first, identity.size, path), '\0');
+  read_exact(file, std::as_writable_bytes(std::span(before_data)), 0, "the header");
+  ShardTable table = read_table(before_data, identity.size, path);
+  return {std::move(file), identity, std::move(table.info), std::move(table.tensors)};
 }
 
 }  // namespace sluice::bytes

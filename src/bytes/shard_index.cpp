@@ -89,8 +89,9 @@ class IndexBuilder final : public JsonEvents {
     fail(fmt::format("names no file for tensor {}", in_quotes(tensor_)));
   }
   void check_shard_name(std::string_view name) const {
+    // Whatever is not printable could only do harm in messages; no file system has names beyond 255 bytes.
     bool plain = !name.empty() && name != "." && name != ".." && name.find('/') == std::string_view::npos &&
-                 name.find('\0') == std::string_view::npos;
+                 name.size() <= 255 && printable(name) == name;
     if (plain) return;
     throw Error(ErrorKind::bad_input,
                 fmt::format("{}: index names the file {} for tensor {}, which is no plain file name", file_,

@@ -308,8 +308,9 @@ TEST(ShardedSet, with_another_tensor_of_the_same_name_is_refused) {
 TEST(Index, that_names_a_file_outside_its_folder_is_refused) {
   TemporaryFolder folder;
   write_set(folder);
-  for (const char* name :
-       {"../one.safetensors", "/etc/passwd", "sub/one.safetensors", "..", ".", "", "a\\u0000b"}) {
+  const std::string long_name(256, 'x');
+  for (const char* name : {"../one.safetensors", "/etc/passwd", "sub/one.safetensors", "..", ".", "",
+                           "a\\u0000b", "a\\u001b[2J", long_name.c_str()}) {
     write_file(folder / "model.safetensors.index.json", index_text({{"a", name}}));
 
     EXPECT_THAT([&] { Checkpoint::open(folder.path()); },
