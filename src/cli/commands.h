@@ -9,6 +9,7 @@ namespace sluice::cli {
 Action add_inspect(CLI::App& app);
 Action add_load(CLI::App& app);
 Action add_verify(CLI::App& app);
+Action add_bench_load(CLI::App& app);
 
 // A command of the program that computes: its flags are left to that one.
 Action add_handed_over(CLI::App& app);

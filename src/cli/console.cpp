@@ -87,7 +87,8 @@ void ProgressDisplay::draw(std::string_view phase, std::int64_t done, std::int64
                            std::string_view unit) {
   const std::chrono::duration<double> elapsed = Clock::now() - phase_start_;
   std::string figures = fmt::format("{}/{} {} {:.1f} s", done, total, unit, elapsed.count());
-  if (unit == "MiB" && done > 0 && elapsed.count() > 0)
+  constexpr double kLeastForRate = 0.1;  // seconds; below, it says more about the clock
+  if (unit == "MiB" && done > 0 && elapsed.count() >= kLeastForRate)
     figures += fmt::format(" {:.0f} MiB/s", static_cast<double>(done) / elapsed.count());
   if (!terminal_) {
     print(fmt::format("{:<13}{}\n", phase, figures));

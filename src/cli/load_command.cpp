@@ -2,7 +2,7 @@
 #include "base/output_name.h"
 #include "base/peak_memory.h"
 #include "base/temporary_file.h"
-#include "bytes/page_cache.h"
+#include "cli/cached_share.h"
 #include "cli/commands.h"
 #include "cli/disk_space.h"
 #include "cli/json_output.h"
@@ -77,16 +77,6 @@ class NowhereSink final : public TensorSink {
   std::span<std::byte> destination(std::size_t) override { return {}; }
   void take(std::size_t, Bytes, std::span<const std::byte>) override {}
 };
-
-// Share of the files in the page cache now.
-double cached_share(const Checkpoint& checkpoint) {
-  Bytes cached = 0, size = 0;
-  for (const Shard& shard : checkpoint.shards()) {
-    cached += bytes::cached_bytes(shard.path);
-    size += shard.file_size;
-  }
-  return size > 0 ? static_cast<double>(cached) / static_cast<double>(size) : 0;
-}
 
 // One load after its pre-flight.
 class Loading {

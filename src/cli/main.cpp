@@ -15,6 +15,7 @@ int main(int argc, char** argv) {
               add_load},
       Command{"verify", "whether a checkpoint is whole; with --deep checksums, and values not finite",
               add_verify},
+      Command{"bench load", "how fast this machine reads a checkpoint, by each way", add_bench_load},
   };
   return run_program(commands, argc, argv);
 }

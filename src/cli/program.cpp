@@ -57,6 +57,21 @@ struct BuiltCommand {
   Action action;
 };
 
+// Adds a command, and its group with the first of it.
+CLI::App* add_command(CLI::App& app, const Command& command) {
+  const std::string_view name = command.name;
+  const std::size_t space = name.find(' ');
+  if (space == std::string_view::npos) return app.add_subcommand(command.name, command.description);
+  const std::string group_name(name.substr(0, space)), own_name(name.substr(space + 1));
+  const auto there = app.get_subcommands([&](CLI::App* other) { return other->get_name() == group_name; });
+  CLI::App* group = there.empty() ? app.add_subcommand(group_name) : there.front();
+  group->require_subcommand(1);
+  const std::string before = group->get_description();
+  group->description(
+      fmt::format("{}{}{}: {}", before, before.empty() ? "" : "; ", own_name, command.description));
+  return group->add_subcommand(own_name, command.description);
+}
+
 // --json must count for errors of parsing itself.
 bool asks_for_json(int argc, char** argv) {
   return std::any_of(argv, argv + argc,
@@ -71,7 +86,7 @@ int parse_and_act(std::span<const Command> commands, int argc, char** argv) {
   CommonFlags flags{.json = asks_for_json(argc, argv)};
   std::vector<BuiltCommand> built;
   for (const Command& command : commands) {
-    CLI::App* added = app.add_subcommand(command.name, command.description);
+    CLI::App* added = add_command(app, command);
     add_common(*added, flags);
     built.push_back({added, command.build(*added)});
   }

@@ -29,7 +29,7 @@ struct ErrorInResult {
 };
 
 struct Command {
-  const char* name;
+  const char* name;  // "load", or "bench load": in a group
   const char* description;
   Action (*build)(CLI::App&);  // adds the command's flags
 };

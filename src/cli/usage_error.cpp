@@ -12,12 +12,16 @@ namespace {
 // The subcommand that was being parsed, else the program.
 const CLI::App& innermost(const CLI::App& app) {
   const auto parsed = app.get_subcommands();
-  return parsed.empty() ? app : *parsed.back();
+  return parsed.empty() ? app : innermost(*parsed.back());
 }
 
-std::string help_of(const CLI::App& app, const CLI::App& command) {
-  return &command == &app ? app.get_name() + " --help"
-                          : app.get_name() + " " + command.get_name() + " --help";
+std::string full_name(const CLI::App& command) {
+  const CLI::App* parent = command.get_parent();
+  return parent == nullptr ? command.get_name() : full_name(*parent) + " " + command.get_name();
+}
+
+bool has_commands(const CLI::App& app) {
+  return !app.get_subcommands([](const CLI::App*) { return true; }).empty();
 }
 
 // Between `after` and the end, or the text up to `until`: CLI11 hands over flag and value in its sentence
@@ -35,12 +39,13 @@ std::string part_until(const std::string& text, std::string_view until) {
 
 Error usage_error(const CLI::ParseError& error, const CLI::App& app) {
   const CLI::App& command = innermost(app);
-  const std::string help = help_of(app, command);
+  const std::string help = full_name(command) + " --help";
   const std::string words = error.what();
   auto left = command.remaining();
   if (left.empty()) left = app.remaining();
 
-  const bool needs_command = dynamic_cast<const CLI::RequiredError*>(&error) != nullptr && &command == &app;
+  const bool needs_command =
+      dynamic_cast<const CLI::RequiredError*>(&error) != nullptr && has_commands(command);
   if (needs_command && left.empty()) return Error(ErrorKind::usage, "no command given", help);
   // A flag that is unknown says more than what is missing because of it.
   const bool unknown_flag = !left.empty() && left.front().starts_with("-");
