@@ -1,6 +1,6 @@
 #pragma once
-// Files whose pages are in the page cache or not, as a test says.  The temporary folder must be on a disk:
-// what lies in memory anyway cannot be dropped.
+// Files whose pages are in the page cache or not, as a test says.  They lie in the build folder: the folder
+// for temporary files may itself lie in memory, where nothing can be dropped.
 
 #include "support/temporary_folder.h"
 
@@ -70,7 +70,7 @@ class ResidentFile {
   static std::size_t page() { return static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)); }
 
  private:
-  TemporaryFolder folder_;
+  TemporaryFolder folder_{SLUICE_BINARY_DIR};
   std::size_t size_;
   int descriptor_ = -1;
 };
