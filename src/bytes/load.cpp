@@ -40,8 +40,9 @@ std::span<const bytes::WantedRange> ranges_of(const bytes::PlanState& plan, std:
 
 void tell(Progress* progress, Bytes done, Bytes total) {
   if (progress == nullptr) return;
-  progress->at("load", static_cast<std::int64_t>(done >> 20),
-               static_cast<std::int64_t>((total + MiB(1) - 1) >> 20), "MiB");
+  const Bytes whole = (total + MiB(1) - 1) >> 20;  // the last, begun MiB is done with the last byte
+  progress->at("load", static_cast<std::int64_t>(done == total ? whole : done >> 20),
+               static_cast<std::int64_t>(whole), "MiB");
 }
 
 }  // namespace
