@@ -15,6 +15,7 @@ class PeakMemory {
   PeakMemory(const PeakMemory&) = delete;
   PeakMemory& operator=(const PeakMemory&) = delete;
 
+  Bytes so_far() const { return peak_; }
   // Ends the sampling; later calls give the same.
   Bytes finish();
 
