@@ -2,7 +2,6 @@
 // of FILE.  Prints JSON: seconds and processor seconds of each step after the warm-up, and a checksum of the
 // velocities; --output keeps the last ones.
 #include "base/allocator.h"
-#include "bytes/read_backend.h"
 #include "bytes/writer.h"
 #include "models/ltx2/transformer/transformer.h"
 #include "nn/json_file.h"
@@ -79,8 +78,8 @@ void run(const Arguments& arguments) {
   const Checkpoint checkpoint = Checkpoint::open(arguments.model);
   const weights::ComponentTable table = weights::whole_checkpoint("transformer", checkpoint);
   weights::account(table, model.groups());
-  const auto source = weights::make_weight_source(
-      table, std::shared_ptr(bytes::make_backend(bytes::BackendKind::mmap, checkpoint)));
+  const auto source =
+      weights::make_weight_source(table, std::make_shared<bytes::MappedCheckpoint>(checkpoint));
 
   const Checkpoint inputs = Checkpoint::open(arguments.inputs);
   ltx2::Pass pass{.video = stream(inputs, "", dtype), .audio = stream(inputs, "audio_", dtype)};

@@ -61,8 +61,9 @@ struct Request {
   std::vector<std::int64_t> stg_blocks;
 
   ComputeDtype compute_dtype = ComputeDtype::automatic;
-  ReadBackend read_backend = ReadBackend::automatic;
-  int threads = 0;  // 0: as many as there are cores
+  ReadBackend read_backend = ReadBackend::automatic;  // automatic: weights are used where they lie, mapped
+  CachePolicy cache = CachePolicy::automatic;         // drop: after each phase, for mapped weights
+  int threads = 0;                                    // 0: as many as there are cores
 
   // Values given instead of computed or drawn: a safetensors file with any of video_noise, audio_noise,
   // prompt_embeds, prompt_attention_mask, negative_prompt_embeds, negative_prompt_attention_mask.
@@ -105,6 +106,7 @@ struct EncodeRequest {
   bool overwrite = false;
   ComputeDtype compute_dtype = ComputeDtype::automatic;
   ReadBackend read_backend = ReadBackend::automatic;
+  CachePolicy cache = CachePolicy::automatic;
   int threads = 0;
 };
 

@@ -13,7 +13,8 @@ constexpr const char* kExamples = R"(examples:
 
 struct Flags {
   EncodeRequest request;
-  std::string dtype = "auto", backend = "auto";
+  std::string dtype = "auto";
+  WeightFlags reading;
 };
 
 }  // namespace
@@ -29,11 +30,11 @@ cli::Action add_encode(CLI::App& app) {
   app.add_flag("--hidden-states", request.hidden_states, "the text encoder's states instead of the context");
   app.add_flag("--overwrite", request.overwrite, "replace an existing file");
   app.add_option("--compute-dtype", flags->dtype, "auto, f32 or bf16")->capture_default_str();
-  app.add_option("--read-backend", flags->backend, "auto, mmap or pread")->capture_default_str();
+  flags->reading.add_to(app);
   app.add_option("--threads", request.threads, "compute threads (default: all cores)");
   return [flags](const cli::Context& context) {
     flags->request.compute_dtype = parse_dtype(flags->dtype);
-    flags->request.read_backend = parse_backend(flags->backend);
+    flags->reading.apply(flags->request.read_backend, flags->request.cache);
     const std::string result = encode(flags->request, &context.progress, &context.cancel);
     if (context.flags.json) {
       std::cout << result << "\n";

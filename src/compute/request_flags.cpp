@@ -69,6 +69,24 @@ void add_scales(CLI::App& command, const std::string& prefix, const std::string&
 
 }  // namespace
 
+void WeightFlags::add_to(CLI::App& command, const char* group) {
+  auto* backend = command.add_option(
+      "--read-backend", backend_,
+      "auto or mmap (weights are used where they lie); pread, direct or uring (copied to memory)");
+  auto* cache = command.add_option(
+      "--cache", cache_,
+      "the page cache: auto, keep, drop (after each phase what it brought in is let go) or prefetch");
+  for (CLI::Option* option : {backend, cache}) {
+    option->capture_default_str();
+    if (group != nullptr) option->group(group);
+  }
+}
+
+void WeightFlags::apply(ReadBackend& backend, CachePolicy& cache) const {
+  backend = parse_read_backend(backend_);
+  cache = parse_cache_policy(cache_);
+}
+
 void RequestFlags::add_to(CLI::App& command) {
   command_ = &command;
   const char* inputs = "Input";
@@ -121,11 +139,7 @@ void RequestFlags::add_to(CLI::App& command) {
 
   const char* machine = "Machine";
   command.add_option("--compute-dtype", dtype_, "auto, f32 or bf16")->capture_default_str()->group(machine);
-  command
-      .add_option("--read-backend", backend_,
-                  "auto, mmap (weights are used where they lie) or pread (copied to memory)")
-      ->capture_default_str()
-      ->group(machine);
+  reading_.add_to(command, machine);
   command
       .add_option("--threads", values_.threads,
                   "compute threads (default: all cores); results agree to rounding between counts")
@@ -153,7 +167,7 @@ Request RequestFlags::request() const {
   if (given("--sigmas")) request.sigmas = parse_list<double>("--sigmas", sigmas_);
   if (given("--stg-blocks")) request.stg_blocks = parse_list<std::int64_t>("--stg-blocks", stg_blocks_);
   if (given("--compute-dtype")) request.compute_dtype = parse_dtype(dtype_);
-  if (given("--read-backend")) request.read_backend = parse_backend(backend_);
+  reading_.apply(request.read_backend, request.cache);
   if (given("--threads")) request.threads = values_.threads;
   if (request.threads < 0 || request.threads > 1024) {
     throw Error(ErrorKind::usage, fmt::format("--threads {} is impossible", request.threads),
@@ -175,13 +189,6 @@ ComputeDtype parse_dtype(const std::string& text) {
                                   std::array{std::pair{std::string_view("auto"), ComputeDtype::automatic},
                                              std::pair{std::string_view("f32"), ComputeDtype::f32},
                                              std::pair{std::string_view("bf16"), ComputeDtype::bf16}});
-}
-
-ReadBackend parse_backend(const std::string& text) {
-  return parse_word<ReadBackend>("--read-backend", text,
-                                 std::array{std::pair{std::string_view("auto"), ReadBackend::automatic},
-                                            std::pair{std::string_view("mmap"), ReadBackend::mmap},
-                                            std::pair{std::string_view("pread"), ReadBackend::pread}});
 }
 
 }  // namespace sluice::compute

@@ -9,6 +9,17 @@
 
 namespace sluice::compute {
 
+// How weights come into memory.
+class WeightFlags {
+ public:
+  void add_to(CLI::App& command, const char* group = nullptr);
+  // Parses; what was not given stays as it is.  Error(usage) names the value.
+  void apply(ReadBackend& backend, CachePolicy& cache) const;
+
+ private:
+  std::string backend_ = "auto", cache_ = "auto";
+};
+
 // A request's flags, for `generate` and `plan`.  Values that need parsing are kept as text until request().
 class RequestFlags {
  public:
@@ -24,11 +35,11 @@ class RequestFlags {
   CLI::App* command_ = nullptr;
   Request values_;
   std::filesystem::path from_;
-  std::string seed_ = "42", fps_, sigmas_, stg_blocks_, variant_ = "auto", dtype_ = "auto", backend_ = "auto";
+  std::string seed_ = "42", fps_, sigmas_, stg_blocks_, variant_ = "auto", dtype_ = "auto";
+  WeightFlags reading_;
   GuidanceRequest guidance_, audio_guidance_;
 };
 
 ComputeDtype parse_dtype(const std::string& text);
-ReadBackend parse_backend(const std::string& text);
 
 }  // namespace sluice::compute

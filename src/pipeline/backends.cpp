@@ -1,9 +1,16 @@
 #include "pipeline/backends.h"
 
 #include "base/log.h"
+#include "bytes/checkpoint_state.h"
 #include "bytes/page_cache.h"
+#include "bytes/unchanged.h"
+
+#include <sluice/error.h>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
 
 namespace sluice::pipeline {
 namespace {
@@ -25,57 +32,101 @@ class ObservedSource final : public weights::WeightSource {
   std::function<void()> before_each_group_;
 };
 
+void add_once(std::vector<std::string>& lines, const std::string& line) {
+  if (std::ranges::find(lines, line) == lines.end()) lines.push_back(line);
+}
+
 }  // namespace
 
 std::unique_ptr<weights::WeightSource> Backends::source(const weights::ComponentTable& table) {
-  auto source = weights::make_weight_source(table, backend_for(table.checkpoint));
+  std::unique_ptr<weights::WeightSource> source;
+  if (const Open& files = open(table.checkpoint); files.mapped) {
+    source = weights::make_weight_source(table, files.mapped);
+  } else {
+    source = weights::make_weight_source(table, {.options = options_,
+                                                 .loaded = [this](const LoadReport& report) { note(report); },
+                                                 .cancel = cancel_});
+  }
   if (!before_each_group_) return source;
   return std::make_unique<ObservedSource>(std::move(source), before_each_group_);
 }
 
-std::shared_ptr<const bytes::ReadBackend> Backends::backend_for(const Checkpoint& checkpoint) {
+Backends::Open& Backends::open(const Checkpoint& checkpoint) {
   auto [entry, fresh] = open_.try_emplace(checkpoint.path().string(), Open{checkpoint, nullptr});
-  Open& open = entry->second;
-  if (!fresh && open.backend) return open.backend;
-  if (choice_ != ReadBackend::automatic) {
-    open.backend = bytes::make_backend(
-        choice_ == ReadBackend::mmap ? bytes::BackendKind::mmap : bytes::BackendKind::pread, checkpoint);
-    return open.backend;
-  }
+  Open& files = entry->second;
+  if (!fresh || !computes_in_place(options_.backend)) return files;
   try {
-    open.backend = bytes::make_backend(bytes::BackendKind::mmap, checkpoint);
-    reason_ = "weights are computed from where they lie, without a copy";
+    files.mapped = std::make_shared<bytes::MappedCheckpoint>(checkpoint, options_.cache);
   } catch (const Error& error) {
-    if (error.kind() != ErrorKind::io) throw;
-    reason_ = fmt::format("the system refused a mapping ({})", error.what());
+    if (error.kind() != ErrorKind::io || options_.backend != ReadBackend::automatic) {
+      open_.erase(entry);
+      throw;
+    }
+    refusal_ = error.what();
     log_warning(
         fmt::format("{}: reading instead, which keeps a copy of each component in memory", error.what()));
-    open.backend = bytes::make_backend(bytes::BackendKind::pread, checkpoint);
   }
-  return open.backend;
+  return files;
+}
+
+void Backends::note(const LoadReport& report) {
+  bytes_loaded_ += report.bytes;
+  for (const ShardLoadReport& shard : report.shards) {
+    if (ways_.empty()) read_reason_ = shard.reason;
+    add_once(ways_, shard.backend);
+  }
+  for (const std::string& warning : report.warnings) add_once(warnings_, warning);
 }
 
 void Backends::check() const {
-  for (const auto& [path, open] : open_) open.backend->check();
+  for (const auto& [path, files] : open_) {
+    if (files.mapped) {
+      files.mapped->check();
+    } else {
+      bytes::require_unchanged(CheckpointAccess::state(files.checkpoint));
+    }
+  }
+}
+
+void Backends::let_go() {
+  for (auto& [path, files] : open_) {
+    if (files.mapped) files.mapped->let_go();
+  }
 }
 
 Bytes Backends::bytes_read() const {
-  Bytes total = 0;
-  for (const auto& [path, open] : open_) total += open.backend->bytes_read();
+  Bytes total = bytes_loaded_;
+  for (const auto& [path, files] : open_) {
+    if (files.mapped) total += files.mapped->bytes_viewed();
+  }
   return total;
 }
 
 Bytes Backends::page_cache() const {
   Bytes total = 0;
-  for (const auto& [path, open] : open_) {
-    for (const Shard& shard : open.checkpoint.shards()) total += bytes::cached_bytes(shard.path);
+  for (const auto& [path, files] : open_) {
+    for (const File& file : CheckpointAccess::state(files.checkpoint).files)
+      total += bytes::cached_bytes(file);
   }
   return total;
 }
 
+bool Backends::in_place() const {
+  return std::ranges::any_of(open_, [](const auto& entry) { return entry.second.mapped != nullptr; });
+}
+
 std::string Backends::chosen() const {
-  if (open_.empty()) return "none";
-  return std::string(bytes::to_string(open_.begin()->second.backend->kind()));
+  std::vector<std::string> ways = ways_;
+  if (in_place()) ways.insert(ways.begin(), "mmap");
+  return ways.empty() ? "none" : fmt::format("{}", fmt::join(ways, ", "));
+}
+
+std::string Backends::reason() const {
+  if (options_.backend != ReadBackend::automatic) return "asked for";
+  if (!refusal_.empty())
+    return fmt::format("the system refused a mapping ({}){}{}", refusal_, read_reason_.empty() ? "" : "; ",
+                       read_reason_);
+  return "weights are computed from where they lie, without a copy";
 }
 
 }  // namespace sluice::pipeline

@@ -1,24 +1,35 @@
 #pragma once
-// One read backend a checkpoint, shared by all components that lie in it, and the choice of `auto`: a mapping
-// where the system grants one (weights are then computed from where they lie), reading otherwise.
+// How a run's weights come into memory, for all components alike, and the choice of `auto`: a mapping where
+// the system grants one (weights are then computed from where they lie), reading otherwise.
 
-#include "bytes/read_backend.h"
+#include "bytes/mapped_checkpoint.h"
 #include "weights/weight_source.h"
 
-#include <sluice/sluice.h>
+#include <sluice/progress.h>
+#include <sluice/read_options.h>
 
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
 namespace sluice::pipeline {
 
+// Whether weights are to be computed from a mapping of their files: else each component is copied to memory.
+constexpr bool computes_in_place(ReadBackend backend) {
+  return backend == ReadBackend::automatic || backend == ReadBackend::mmap;
+}
+
+// One thread, the one that makes the run; sources must not outlive it.
 class Backends {
  public:
-  // `before_each_group` is called whenever a model asks for weights, and may throw to stop it.
-  explicit Backends(ReadBackend choice, std::function<void()> before_each_group = {})
-      : choice_(choice), before_each_group_(std::move(before_each_group)) {}
+  // `cancel` stops what reads.  `before_each_group` is called whenever a model asks for weights, and may
+  // throw to stop it.
+  explicit Backends(ReadOptions options, const CancelToken* cancel = nullptr,
+                    std::function<void()> before_each_group = {})
+      : options_(options), cancel_(cancel), before_each_group_(std::move(before_each_group)) {}
 
   // Error(io) if `mmap` was asked for and the system refuses.
   std::unique_ptr<weights::WeightSource> source(const weights::ComponentTable& table);
@@ -26,24 +37,38 @@ class Backends {
   // Error(corrupt_file) if any file changed since it was opened.
   void check() const;
 
+  // Of no use any more, once what was made is to be kept.
+  void ignore_cancel() { cancel_ = nullptr; }
+
+  // After a phase: with `--cache drop`, what of mapped files it brought into the page cache leaves it.
+  void let_go();
+
   Bytes bytes_read() const;
   Bytes page_cache() const;  // bytes of the checkpoints' files that the system holds in memory now
 
-  std::string chosen() const;  // "mmap"
-  const std::string& reason() const { return reason_; }
+  bool in_place() const;       // whether what was opened until now is mapped
+  std::string chosen() const;  // "mmap"; "direct", "pread", …, several where shards were read in several ways
+  std::string reason() const;
+  const std::vector<std::string>& warnings() const { return warnings_; }  // of reading, each kind once
 
  private:
-  std::shared_ptr<const bytes::ReadBackend> backend_for(const Checkpoint& checkpoint);
-
   struct Open {
     Checkpoint checkpoint;
-    std::shared_ptr<const bytes::ReadBackend> backend;
+    std::shared_ptr<bytes::MappedCheckpoint> mapped;  // nullptr: it is read
   };
 
-  ReadBackend choice_;
-  std::function<void()> before_each_group_;
-  std::string reason_ = "asked for";
+  Open& open(const Checkpoint& checkpoint);
+  void note(const LoadReport& report);
+
+  const ReadOptions options_;
+  const CancelToken* cancel_;
+  const std::function<void()> before_each_group_;
   std::map<std::string, Open> open_;  // by path
+  std::string refusal_;               // why there is no mapping, where there should have been one
+  Bytes bytes_loaded_ = 0;
+  std::vector<std::string> ways_;  // in which was read, each once
+  std::string read_reason_;        // of the first of them
+  std::vector<std::string> warnings_;
 };
 
 }  // namespace sluice::pipeline

@@ -71,7 +71,7 @@ std::string encode(const EncodeRequest& request, Progress* progress, const Cance
   const ltx2::Tokenizer tokenizer = ltx2::Tokenizer::load(encoder.tokenizer);
   const PromptTokens tokens = tokenize(tokenizer, request.prompt);
   const Choice dtype = choose_dtype(request.compute_dtype, encoder.table);
-  Backends backends(request.read_backend);
+  Backends backends({.backend = request.read_backend, .cache = request.cache}, cancel);
 
   weights::NamedTensors results = {{"input_ids", as_tensor(tokens.ids)}};
   if (request.hidden_states) {

@@ -2,6 +2,7 @@
 #include "base/allocator.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/system_memory.h"
 #include "base/temporary_file.h"
 #include "media/mp4_writer.h"
 #include "media/pixels.h"
@@ -99,7 +100,7 @@ class GenerateRun {
  public:
   GenerateRun(PreparedRun prepared, Progress* progress, const CancelToken* cancel)
       : run_(std::move(prepared)),
-        backends_(run_.request.read_backend,
+        backends_({.backend = run_.request.read_backend, .cache = run_.request.cache}, cancel,
                   [this] {
                     if (!keeping_) stop_if_cancelled();
                   }),
@@ -233,6 +234,7 @@ class GenerateRun {
   void metered(const char* phase, Work work) {
     PhaseMeter meter(phase, backends_);
     work();
+    backends_.let_go();
     phases_.push_back(meter.finish());
     give_back_freed_memory();
   }
@@ -257,6 +259,7 @@ class GenerateRun {
     if (finished && !run_.outputs.latents.empty()) return std::filesystem::exists(run_.outputs.latents);
     const std::filesystem::path path = name_for_kept_latents(run_.outputs.video);
     keeping_ = true;
+    backends_.ignore_cancel();
     try {
       write_latents(path, unpack_latents(run_.models, backends_, run_.settings, last_step_),
                     {steps_done_, run_.settings.schedule.steps()});
@@ -280,7 +283,10 @@ class GenerateRun {
                    {"phases", json::array()}};
     report["choices"].push_back(
         {{"what", "read-backend"}, {"value", backends_.chosen()}, {"reason", backends_.reason()}});
-    const auto planned = needs_of(run_, backends_.chosen() == "mmap");
+    if (const CachePolicy cache = run_.request.cache; cache != CachePolicy::automatic)
+      report["choices"].push_back({{"what", "cache"}, {"value", to_string(cache)}, {"reason", "asked for"}});
+    for (const std::string& warning : backends_.warnings()) report["warnings"].push_back(warning);
+    const auto planned = needs_of(run_, backends_.in_place());
     for (const PhaseFigures& phase : phases_) {
       json row = {{"name", phase.name},
                   {"seconds", phase.seconds},

@@ -15,7 +15,7 @@
 namespace sluice::pipeline {
 namespace {
 
-using Tensors = std::map<std::string, at::Tensor>;
+using Tensors = weights::TensorMap;
 
 constexpr std::array<std::string_view, 6> kNames = {"video_noise",
                                                     "audio_noise",

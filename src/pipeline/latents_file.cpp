@@ -13,7 +13,7 @@
 namespace sluice::pipeline {
 namespace {
 
-at::Tensor take(const std::map<std::string, at::Tensor>& tensors, const std::string& name,
+at::Tensor take(const weights::TensorMap& tensors, const std::string& name,
                 const std::vector<std::int64_t>& shape, const std::filesystem::path& path) {
   auto found = tensors.find(name);
   if (found == tensors.end()) {

@@ -1,6 +1,7 @@
 // What a request would need, from headers alone.
 #include "base/system_memory.h"
 #include "pipeline/account.h"
+#include "pipeline/backends.h"
 #include "pipeline/json_text.h"
 #include "pipeline/prepared_run.h"
 
@@ -31,7 +32,7 @@ json component_rows(const PreparedRun& run) {
 }
 
 json plan_json(const PreparedRun& run) {
-  const bool mapped = run.request.read_backend != ReadBackend::pread;
+  const bool mapped = computes_in_place(run.request.read_backend);
   const Bytes program = anonymous_memory();
   json phases = json::array();
   Bytes peak = 0, read = 0;

@@ -1,5 +1,6 @@
 #include "pipeline/prepared_run.h"
 
+#include "pipeline/backends.h"
 #include "pipeline/output_check.h"
 #include "pipeline/request_check.h"
 
@@ -64,7 +65,7 @@ PreparedRun prepare(const Request& request, const Outputs& outputs, Purpose purp
     throw Error(ErrorKind::usage, "--decode-latents without anything to decode to", "add -o out.mp4");
   }
   if (purpose == Purpose::generate) {
-    require_fit(needs_of(run, request.read_backend != ReadBackend::pread), available_memory());
+    require_fit(needs_of(run, computes_in_place(request.read_backend)), available_memory());
   }
   return run;
 }

@@ -5,6 +5,7 @@
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 namespace sluice::weights {
@@ -26,9 +27,17 @@ constexpr std::pair<Dtype, at::ScalarType> kTypes[] = {
     {Dtype::U16, at::kUInt16},
     {Dtype::U32, at::kUInt32},
     {Dtype::U64, at::kUInt64},
+    {Dtype::C64, at::kComplexFloat},
+    {Dtype::F8_E4M3FNUZ, at::kFloat8_e4m3fnuz},
+    {Dtype::F8_E5M2FNUZ, at::kFloat8_e5m2fnuz},
+    {Dtype::F8_E8M0, at::kFloat8_e8m0fnu},
 };
 
 }  // namespace
+
+bool has_file_dtype(at::ScalarType type) {
+  return std::ranges::any_of(kTypes, [&](const auto& pair) { return pair.second == type; });
+}
 
 at::ScalarType to_scalar_type(Dtype dtype) {
   for (auto [file, torch] : kTypes) {

@@ -2,8 +2,8 @@
 
 #include "bytes/writer.h"
 #include "weights/dtype.h"
+#include "weights/load_tensors.h"
 
-#include <sluice/checkpoint.h>
 #include <sluice/error.h>
 
 #include <ATen/ATen.h>
@@ -24,15 +24,8 @@ std::vector<bytes::TensorSpec> f32_specs(const TensorStream::Shapes& shapes) {
 
 }  // namespace
 
-std::map<std::string, at::Tensor> read_tensors(const std::filesystem::path& path) {
-  Checkpoint checkpoint = Checkpoint::open(path);
-  std::map<std::string, at::Tensor> tensors;
-  for (const TensorInfo& info : checkpoint.tensors()) {
-    at::Tensor tensor = at::empty(info.shape, at::TensorOptions().dtype(to_scalar_type(info.dtype)));
-    checkpoint.read(info, {static_cast<std::byte*>(tensor.data_ptr()), info.size});
-    tensors.emplace(info.name, tensor);
-  }
-  return tensors;
+TensorMap read_tensors(const std::filesystem::path& path) {
+  return load_tensors(plan_load(Checkpoint::open(path)));
 }
 
 void write_tensors(const std::filesystem::path& path, const NamedTensors& tensors,

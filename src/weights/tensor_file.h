@@ -1,21 +1,17 @@
 #pragma once
 // Tensors from and to safetensors files: latents, traces, injected values.  For files that fit in memory.
 
-#include <ATen/core/Tensor.h>
+#include "weights/named_tensors.h"
 
 #include <filesystem>
-#include <map>
 #include <memory>
 #include <string>
-#include <utility>
-#include <vector>
+#include <string_view>
 
 namespace sluice::weights {
 
-using NamedTensors = std::vector<std::pair<std::string, at::Tensor>>;
-
-// Every tensor of the file, in the file's dtypes.  Errors of Checkpoint::open.
-std::map<std::string, at::Tensor> read_tensors(const std::filesystem::path& path);
+// Every tensor of the file, in the file's dtypes.  Errors of Checkpoint::open and load_tensors.
+TensorMap read_tensors(const std::filesystem::path& path);
 
 // CPU tensors of any dtype safetensors knows; the file appears when complete.
 void write_tensors(const std::filesystem::path& path, const NamedTensors& tensors,

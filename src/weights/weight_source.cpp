@@ -1,6 +1,9 @@
 #include "weights/weight_source.h"
 
+#include "bytes/checkpoint_state.h"
+#include "bytes/unchanged.h"
 #include "weights/dtype.h"
+#include "weights/load_tensors.h"
 
 #include <sluice/error.h>
 
@@ -8,7 +11,9 @@
 #include <fmt/format.h>
 
 #include <cstring>
+#include <set>
 #include <unordered_map>
+#include <utility>
 
 namespace sluice::weights {
 namespace {
@@ -38,13 +43,14 @@ at::Tensor empty_for(const TensorInfo& tensor, const Parameter& parameter) {
 
 class MappedSource final : public WeightSource {
  public:
-  MappedSource(const ComponentTable& table, std::shared_ptr<const bytes::ReadBackend> backend)
-      : table_(table), backend_(std::move(backend)) {}
+  MappedSource(const ComponentTable& table, std::shared_ptr<const bytes::MappedCheckpoint> files)
+      : table_(table), files_(std::move(files)) {}
 
   WeightLease acquire(const ParameterGroup& group) override {
+    for (const Parameter& parameter : group.parameters) files_->prefetch(tensor_of(table_, parameter));
     for (const Parameter& parameter : group.parameters) {
       const TensorInfo& tensor = tensor_of(table_, parameter);
-      std::span<const std::byte> bytes = backend_->view(tensor);
+      std::span<const std::byte> bytes = files_->view(tensor);
       if (bytes.empty() || aligned_for(bytes.data(), tensor.dtype)) {
         *parameter.slot = in_place(bytes, tensor, parameter);
       } else {
@@ -55,42 +61,49 @@ class MappedSource final : public WeightSource {
     return WeightLease(group);
   }
 
-  void check() const override { backend_->check(); }
-  Bytes bytes_read() const override { return backend_->bytes_read(); }
+  void check() const override { files_->check(); }
+  Bytes bytes_read() const override { return files_->bytes_viewed(); }
 
  private:
   ComponentTable table_;
-  std::shared_ptr<const bytes::ReadBackend> backend_;
+  std::shared_ptr<const bytes::MappedCheckpoint> files_;
 };
 
 class HostSource final : public WeightSource {
  public:
-  HostSource(const ComponentTable& table, std::shared_ptr<const bytes::ReadBackend> backend)
-      : table_(table), backend_(std::move(backend)) {}
+  HostSource(const ComponentTable& table, Reading reading) : table_(table), reading_(std::move(reading)) {}
 
   WeightLease acquire(const ParameterGroup& group) override {
-    for (const Parameter& parameter : group.parameters) *parameter.slot = resident(parameter);
+    read_missing(group);
+    for (const Parameter& parameter : group.parameters) *parameter.slot = resident_.at(parameter.name);
     return WeightLease(group);
   }
 
-  void check() const override { backend_->check(); }
-  Bytes bytes_read() const override { return backend_->bytes_read(); }
+  void check() const override { bytes::require_unchanged(CheckpointAccess::state(table_.checkpoint)); }
+  Bytes bytes_read() const override { return bytes_read_; }
 
  private:
-  const at::Tensor& resident(const Parameter& parameter) {
-    at::Tensor& kept = resident_[parameter.name];
-    if (!kept.defined()) {
-      const TensorInfo& tensor = tensor_of(table_, parameter);
-      at::Tensor fresh = empty_for(tensor, parameter);
-      backend_->read(tensor, 0, {static_cast<std::byte*>(fresh.data_ptr()), tensor.size});
-      kept = fresh;
+  void read_missing(const ParameterGroup& group) {
+    std::set<std::string> names;
+    for (const Parameter& parameter : group.parameters) {
+      if (!resident_.contains(parameter.name)) names.insert(tensor_of(table_, parameter).name);
     }
-    return kept;
+    if (names.empty()) return;
+    const LoadPlan plan = plan_load(table_.checkpoint, {.filter = {.include = {names.begin(), names.end()}}});
+    LoadReport report;
+    const TensorMap tensors = load_tensors(plan, {}, reading_.options, &report, nullptr, reading_.cancel);
+    for (const Parameter& parameter : group.parameters) {
+      auto tensor = tensors.find(tensor_of(table_, parameter).name);
+      if (tensor != tensors.end()) resident_.emplace(parameter.name, tensor->second.view(parameter.shape));
+    }
+    bytes_read_ += report.bytes;
+    if (reading_.loaded) reading_.loaded(report);
   }
 
-  ComponentTable table_;
-  std::shared_ptr<const bytes::ReadBackend> backend_;
+  const ComponentTable table_;
+  const Reading reading_;
   std::unordered_map<std::string, at::Tensor> resident_;
+  Bytes bytes_read_ = 0;
 };
 
 }  // namespace
@@ -108,10 +121,12 @@ WeightLease::~WeightLease() {
 }
 
 std::unique_ptr<WeightSource> make_weight_source(const ComponentTable& table,
-                                                 std::shared_ptr<const bytes::ReadBackend> backend) {
-  if (backend->kind() == bytes::BackendKind::mmap)
-    return std::make_unique<MappedSource>(table, std::move(backend));
-  return std::make_unique<HostSource>(table, std::move(backend));
+                                                 std::shared_ptr<const bytes::MappedCheckpoint> files) {
+  return std::make_unique<MappedSource>(table, std::move(files));
+}
+
+std::unique_ptr<WeightSource> make_weight_source(const ComponentTable& table, Reading reading) {
+  return std::make_unique<HostSource>(table, std::move(reading));
 }
 
 }  // namespace sluice::weights

@@ -3,13 +3,15 @@
 // mapping's bytes or a copy in host memory is the source's business: a model's forward pass reads the same
 // under each.
 //
-//   WeightLease lease = source.acquire(block.parameters);   // slots valid in this scope, in the dtype of the
-//   file x = block_forward(block, x);
+//   WeightLease lease = source.acquire(block.parameters);   // slots valid in this scope, in the file's dtype
+//   x = block_forward(block, x);
 //
 // A source serves one thread at a time.  Nobody writes to a leased tensor: it may be the file itself.
 
-#include "bytes/read_backend.h"
+#include "bytes/mapped_checkpoint.h"
 #include "weights/component.h"
+
+#include <sluice/load.h>
 
 #include <functional>
 #include <memory>
@@ -42,11 +44,19 @@ class WeightSource {
   virtual Bytes bytes_read() const = 0;
 };
 
-// With a mapping backend: slots look into the mapping, nothing is copied except tensors whose address does
-// not suit their dtype, for the time of the lease.  With a reading backend: a group is read at its first
-// lease and kept until the source goes.  `table` and `backend` must describe the same checkpoint; `backend`
-// is shared between components.
+// Slots look into the mapping, nothing is copied except tensors whose address does not suit their dtype, for
+// the time of the lease.  `table` and `files` must describe the same checkpoint; components share `files`.
 std::unique_ptr<WeightSource> make_weight_source(const ComponentTable& table,
-                                                 std::shared_ptr<const bytes::ReadBackend> backend);
+                                                 std::shared_ptr<const bytes::MappedCheckpoint> files);
+
+struct Reading {
+  ReadOptions options;
+  std::function<void(const LoadReport&)> loaded;  // told after every load; empty: nobody is
+  const CancelToken* cancel = nullptr;            // outlives the source
+};
+
+// A group is read at its first lease, by one load, and kept until the source goes.  After an error nothing of
+// the group is kept, and the next lease reads it again.
+std::unique_ptr<WeightSource> make_weight_source(const ComponentTable& table, Reading reading);
 
 }  // namespace sluice::weights

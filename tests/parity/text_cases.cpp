@@ -1,6 +1,5 @@
 // gemma3/*, connectors/*: from token ids to the text encoder's states, from states to what the transformer
 // attends to.
-#include "bytes/read_backend.h"
 #include "models/ltx2/connectors/connectors.h"
 #include "models/ltx2/text/gemma.h"
 #include "models/ltx2/text/gemma_keys.h"
@@ -40,7 +39,7 @@ Results run_gemma3(const Case& parity_case) {
   const weights::ComponentTable table = ltx2::gemma_table(checkpoint);
   weights::account(table, encoder.groups(), ltx2::gemma_ignored());
   const auto source =
-      weights::make_weight_source(table, bytes::make_backend(bytes::BackendKind::mmap, checkpoint));
+      weights::make_weight_source(table, std::make_shared<bytes::MappedCheckpoint>(checkpoint));
 
   const at::Tensor& ids = parity_case.input("input_ids");  // [batch, tokens]
   const at::Tensor& mask = parity_case.input("attention_mask");

@@ -1,7 +1,5 @@
 #include "support/fixture.h"
 
-#include "weights/dtype.h"
-
 #include <sluice/checkpoint.h>
 
 #include <ATen/ATen.h>
@@ -32,17 +30,6 @@ std::string shape_text(const at::Tensor& x) {
 }
 
 }  // namespace
-
-TensorMap read_tensors(const std::filesystem::path& path) {
-  Checkpoint checkpoint = Checkpoint::open(path);
-  TensorMap tensors;
-  for (const TensorInfo& info : checkpoint.tensors()) {
-    at::Tensor tensor = at::empty(info.shape, at::TensorOptions().dtype(weights::to_scalar_type(info.dtype)));
-    checkpoint.read(info, {static_cast<std::byte*>(tensor.data_ptr()), info.size});
-    tensors.emplace(info.name, tensor);
-  }
-  return tensors;
-}
 
 Fixture::Fixture(std::string_view name)
     : folder_(std::filesystem::path(SLUICE_SOURCE_DIR) / "tests/fixtures" / name) {
@@ -120,7 +107,7 @@ std::unique_ptr<weights::WeightSource> open_weights(const std::filesystem::path&
   Checkpoint checkpoint = Checkpoint::open(path);
   weights::ComponentTable table = weights::whole_checkpoint("component", checkpoint);
   weights::account(table, groups, ignore);
-  return weights::make_weight_source(table, bytes::make_backend(bytes::BackendKind::mmap, checkpoint));
+  return weights::make_weight_source(table, std::make_shared<bytes::MappedCheckpoint>(checkpoint));
 }
 
 TensorMap converted(const TensorMap& tensors, at::ScalarType dtype) {

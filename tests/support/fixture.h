@@ -2,6 +2,7 @@
 // A parity case of tests/fixtures: what to build (config), how to call it (params, inputs), what must come
 // out (outputs with their tolerances).  Reads one folder; holds all tensors in memory.
 
+#include "weights/tensor_file.h"
 #include "weights/weight_source.h"
 
 #include <ATen/core/Tensor.h>
@@ -17,10 +18,8 @@
 
 namespace sluice::test {
 
-using TensorMap = std::map<std::string, at::Tensor, std::less<>>;
-
-// Every tensor of a safetensors file, folder or index.
-TensorMap read_tensors(const std::filesystem::path& path);
+using weights::read_tensors;
+using weights::TensorMap;
 
 class Fixture {
  public:

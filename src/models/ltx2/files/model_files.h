@@ -3,7 +3,6 @@
 // the published single file (or its shards with an index) and the diffusers folder; reads headers and configs
 // only.
 
-#include "bytes/read_backend.h"
 #include "models/ltx2/files/component_kind.h"
 #include "weights/component.h"
 

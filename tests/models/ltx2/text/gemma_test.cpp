@@ -62,15 +62,15 @@ class Gemma : public testing::Test {
   test::TensorMap tensors = test::read_tensors(fixture.weights_path());
 };
 
-TEST_F(Gemma, makes_the_reference_s_states_from_the_file_under_both_backends) {
+TEST_F(Gemma, makes_the_reference_s_states_from_the_file_mapped_and_read) {
   Checkpoint checkpoint = Checkpoint::open(fixture.weights_path());
   weights::ComponentTable table = gemma_table(checkpoint);
   weights::account(table, encoder.groups(), gemma_ignored());
-  for (auto kind : {bytes::BackendKind::mmap, bytes::BackendKind::pread}) {
-    auto source = weights::make_weight_source(table, bytes::make_backend(kind, checkpoint));
+  auto mapped = weights::make_weight_source(table, std::make_shared<bytes::MappedCheckpoint>(checkpoint));
+  auto read = weights::make_weight_source(table, {.options = {.backend = ReadBackend::pread}});
 
-    EXPECT_TRUE(fixture.matches("hidden_states", padded_states(encoder, *source, fixture)));
-  }
+  EXPECT_TRUE(fixture.matches("hidden_states", padded_states(encoder, *mapped, fixture)));
+  EXPECT_TRUE(fixture.matches("hidden_states", padded_states(encoder, *read, fixture)));
 }
 
 TEST_F(Gemma, makes_identical_states_from_configs_of_both_forms) {

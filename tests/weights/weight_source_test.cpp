@@ -1,0 +1,188 @@
+#include "weights/weight_source.h"
+
+#include "support/faulty_syscalls.h"
+#include "support/synthetic_file.h"
+#include "support/throws_error.h"
+#include "weights/tensor_file.h"
+
+#include <ATen/ATen.h>
+#include <gmock/gmock.h>
+
+#include <filesystem>
+
+namespace sluice::weights {
+namespace {
+
+using test::FaultySyscalls;
+using test::SyntheticFile;
+using test::TemporaryFolder;
+using test::ThrowsError;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+// A block with three parameters, one of which the file has under another shape, beside tensors of others.
+struct Block {
+  at::Tensor weight, bias, scale;
+  ParameterGroup parameters{"block", {}};
+
+  explicit Block(const std::string& name) {
+    ParameterScope scope(parameters, name);
+    scope.add("weight", weight, {300, 200});
+    scope.add("bias", bias, {300});
+    scope.add("scale", scale, {1, 300});
+  }
+};
+
+std::string_view bytes_of(const at::Tensor& tensor) {
+  return {static_cast<const char*>(tensor.const_data_ptr()), tensor.nbytes()};
+}
+
+class Source : public ::testing::Test {
+ protected:
+  Source() {
+    SyntheticFile file;
+    for (const char* block : {"0", "1"}) {
+      file.tensor(fmt::format("odd.{}", block), Dtype::U8, {3});
+      file.tensor(fmt::format("{}.bias", block), Dtype::F32, {300});
+      file.tensor(fmt::format("{}.scale", block), Dtype::BF16, {300});
+      file.tensor(fmt::format("{}.weight", block), Dtype::F32, {300, 200});
+    }
+    file.write_to(path_);
+    table_ = whole_checkpoint("component", Checkpoint::open(path_));
+    values_ = read_tensors(path_);
+  }
+
+  std::unique_ptr<WeightSource> read_with(ReadBackend backend) {
+    return make_weight_source(
+        table_, {.options = {.backend = backend, .threads = 1, .chunk = KiB(64), .pool = KiB(256)},
+                 .loaded = [this](const LoadReport& report) { loaded_.push_back(report.bytes); },
+                 .cancel = &cancel_});
+  }
+  std::unique_ptr<WeightSource> mapped() {
+    return make_weight_source(table_, std::make_shared<bytes::MappedCheckpoint>(table_.checkpoint));
+  }
+
+  void expect_values(const Block& block, const std::string& name) const {
+    EXPECT_EQ(bytes_of(block.weight), bytes_of(values_.at(name + ".weight")));
+    EXPECT_EQ(bytes_of(block.bias), bytes_of(values_.at(name + ".bias")));
+    EXPECT_EQ(bytes_of(block.scale), bytes_of(values_.at(name + ".scale")));
+    EXPECT_EQ(block.scale.sizes(), at::IntArrayRef({1, 300}));
+  }
+
+  TemporaryFolder folder_;
+  const std::filesystem::path path_ = folder_ / "model.safetensors";
+  ComponentTable table_;
+  TensorMap values_;
+  CancelToken cancel_;
+  std::vector<Bytes> loaded_;
+  Block first_{"0"}, second_{"1"};
+};
+
+constexpr Bytes kBlockBytes = 300 * 4 + 300 * 2 + 300 * 200 * 4;
+
+TEST_F(Source, gives_the_same_tensors_mapped_and_by_every_backend) {
+  for (int way = 0; way < 5; ++way) {
+    const std::unique_ptr<WeightSource> source =
+        way == 0 ? mapped()
+                 : read_with(std::array{ReadBackend::automatic, ReadBackend::mmap, ReadBackend::pread,
+                                        ReadBackend::uring}[static_cast<std::size_t>(way) - 1]);
+    for (Block* block : {&second_, &first_}) {
+      const WeightLease lease = source->acquire(block->parameters);
+      expect_values(*block, block == &first_ ? "0" : "1");
+    }
+    EXPECT_EQ(source->bytes_read(), 2 * kBlockBytes);
+    EXPECT_NO_THROW(source->check());
+  }
+}
+
+TEST_F(Source, gives_tensors_for_the_time_of_a_lease) {
+  for (const auto& source : {mapped(), read_with(ReadBackend::pread)}) {
+    {
+      const WeightLease lease = source->acquire(first_.parameters);
+      EXPECT_TRUE(first_.weight.defined());
+    }
+    EXPECT_FALSE(first_.weight.defined());
+  }
+}
+
+TEST_F(Source, reads_a_group_once_by_one_load_and_keeps_it) {
+  const auto source = read_with(ReadBackend::pread);
+  const void* place = nullptr;
+  for (int i = 0; i < 3; ++i) {
+    const WeightLease lease = source->acquire(first_.parameters);
+    if (i == 0) place = first_.weight.data_ptr();
+    EXPECT_EQ(first_.weight.data_ptr(), place);
+  }
+  source->acquire(second_.parameters);
+
+  EXPECT_THAT(loaded_, ElementsAre(kBlockBytes, kBlockBytes));
+}
+
+TEST_F(Source, gives_one_tensor_to_parameters_that_name_it_twice) {
+  table_.tensors.emplace("tied", table_.tensors.at("0.bias"));
+  at::Tensor bias, tied;
+  ParameterGroup group{"group", {}};
+  ParameterScope(group).add("0.bias", bias, {300});
+  ParameterScope(group).add("tied", tied, {300});
+  const auto source = read_with(ReadBackend::pread);
+
+  const WeightLease lease = source->acquire(group);
+
+  EXPECT_EQ(bytes_of(bias), bytes_of(values_.at("0.bias")));
+  EXPECT_EQ(bytes_of(tied), bytes_of(values_.at("0.bias")));
+}
+
+TEST_F(Source, names_file_and_tensor_of_a_read_that_fails_and_reads_again_when_asked) {
+  int calls = 0;
+  {
+    FaultySyscalls counting;
+    read_with(ReadBackend::pread)->acquire(first_.parameters);
+    calls = counting.read_calls();
+  }
+  const auto source = read_with(ReadBackend::pread);
+  {
+    FaultySyscalls faults;
+    faults.fail_nth_read(calls, EIO);
+    EXPECT_THAT(
+        [&] { source->acquire(first_.parameters); },
+        ThrowsError(ErrorKind::io, AllOf(HasSubstr("model.safetensors"), HasSubstr("tensor '0.weight'"),
+                                         HasSubstr("input/output error"))));
+  }
+  EXPECT_EQ(source->bytes_read(), 0u);
+
+  const WeightLease lease = source->acquire(first_.parameters);
+
+  expect_values(first_, "0");
+}
+
+TEST_F(Source, stops_in_the_middle_of_a_group_when_it_is_cancelled) {
+  const auto source = read_with(ReadBackend::pread);
+  FaultySyscalls faults;
+  faults.before_nth_read(1, [this] { cancel_.cancel(); });
+
+  EXPECT_THAT([&] { source->acquire(first_.parameters); },
+              ThrowsError(ErrorKind::interrupted, HasSubstr("interrupted")));
+}
+
+TEST_F(Source, finds_a_file_that_changed_since_it_was_opened) {
+  const auto one = mapped(), other = read_with(ReadBackend::pread);
+  { const WeightLease lease = other->acquire(first_.parameters); }
+
+  std::filesystem::resize_file(path_, std::filesystem::file_size(path_) - 1);
+
+  EXPECT_THAT([&] { one->check(); }, ThrowsError(ErrorKind::corrupt_file, HasSubstr("model.safetensors")));
+  EXPECT_THAT([&] { other->check(); }, ThrowsError(ErrorKind::corrupt_file, HasSubstr("model.safetensors")));
+}
+
+TEST_F(Source, reads_nothing_for_a_group_without_parameters) {
+  const auto source = read_with(ReadBackend::pread);
+  const ParameterGroup empty{"empty", {}};
+
+  const WeightLease lease = source->acquire(empty);
+
+  EXPECT_EQ(source->bytes_read(), 0u);
+}
+
+}  // namespace
+}  // namespace sluice::weights
