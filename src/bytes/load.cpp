@@ -1,5 +1,6 @@
 #include <sluice/load.h>
 
+#include "base/process_usage.h"
 #include "bytes/checkpoint_state.h"
 #include "bytes/deliverer.h"
 #include "bytes/load_pool.h"
@@ -7,29 +8,8 @@
 #include "bytes/shard_load.h"
 #include "bytes/unchanged.h"
 
-#include <sys/resource.h>
-#include <chrono>
-
 namespace sluice {
 namespace {
-
-double seconds_of(const timeval& time) {
-  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
-}
-
-// What this process has spent so far.
-struct Spent {
-  Spent() : wall(std::chrono::steady_clock::now()) {
-    rusage usage{};
-    ::getrusage(RUSAGE_SELF, &usage);
-    cpu_seconds = seconds_of(usage.ru_utime) + seconds_of(usage.ru_stime);
-    page_faults = static_cast<std::uint64_t>(usage.ru_minflt + usage.ru_majflt);
-  }
-
-  std::chrono::steady_clock::time_point wall;
-  double cpu_seconds = 0;
-  std::uint64_t page_faults = 0;
-};
 
 // The ranges of one shard out of the plan's, which are sorted by shard.
 std::span<const bytes::WantedRange> ranges_of(const bytes::PlanState& plan, std::size_t& first) {
@@ -50,7 +30,7 @@ void tell(Progress* progress, Bytes done, Bytes total) {
 LoadReport load(const LoadPlan& plan, TensorSink& sink, const ReadOptions& options, Progress* progress,
                 const CancelToken* cancel) {
   const bytes::PlanState& state = LoadPlanAccess::state(plan);
-  const Spent before;
+  const ProcessUsage before = process_usage();
   LoadReport report;
   bytes::LoadWarnings warnings;
   bytes::LoadPool pool(options);
@@ -72,10 +52,10 @@ LoadReport load(const LoadPlan& plan, TensorSink& sink, const ReadOptions& optio
   }
   bytes::require_unchanged(CheckpointAccess::state(state.checkpoint));
 
-  const Spent after;
-  report.seconds = std::chrono::duration<double>(after.wall - before.wall).count();
-  report.cpu_seconds = after.cpu_seconds - before.cpu_seconds;
-  report.page_faults = after.page_faults - before.page_faults;
+  const UsedBetween used = process_usage() - before;
+  report.seconds = used.seconds;
+  report.cpu_seconds = used.cpu_seconds;
+  report.page_faults = used.page_faults;
   report.pool_bytes = pool.used();
   report.warnings = warnings.lines();
   return report;

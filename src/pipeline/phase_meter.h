@@ -1,13 +1,11 @@
 #pragma once
-// Measures one phase: time, peak anonymous memory (sampled every 10 ms from the kernel's account of this
-// process), bytes read and page cache.
+// Measures one phase: time, peak anonymous memory, bytes read and page cache.
 
-#include "base/system_memory.h"
+#include "base/peak_memory.h"
 #include "pipeline/backends.h"
 
 #include <chrono>
 #include <string>
-#include <thread>
 #include <vector>
 
 namespace sluice::pipeline {
@@ -23,7 +21,6 @@ struct PhaseFigures {
 class PhaseMeter {
  public:
   PhaseMeter(std::string name, const Backends& backends);
-  ~PhaseMeter();
   PhaseMeter(const PhaseMeter&) = delete;
   PhaseMeter& operator=(const PhaseMeter&) = delete;
 
@@ -34,8 +31,7 @@ class PhaseMeter {
   const Backends& backends_;
   Bytes read_before_;
   std::chrono::steady_clock::time_point start_;
-  std::atomic<Bytes> peak_ = 0;
-  std::jthread sampler_;
+  PeakMemory peak_;
 };
 
 }  // namespace sluice::pipeline
