@@ -90,7 +90,7 @@ class LoadPlan {
 };
 
 // Refuses (Error usage, mismatch) filters and rules that match nothing, rules that do not apply to what they
-// match, two targets of one name; all problems in one message.
+// match, two targets of one name, cuts into more than 8 Mi pieces; all problems in one message.
 LoadPlan plan_load(const Checkpoint& checkpoint, const LoadRequest& request = {});
 
 // Where the tensors go.  Called from the thread that called load().

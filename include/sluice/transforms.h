@@ -8,7 +8,9 @@
 //       .split("*.qkv.weight", 0, {"*.q.weight", "*.k.weight", "*.v.weight"});
 //
 // A glob is a name in which "*" stands for any text, also none, and "?" for one character.  In a rule that
-// makes names, each "*" of the new name stands for what the same "*" of the glob matched.
+// makes names, each "*" of the new name stands for what the same "*" of the glob matched; where a glob can
+// match in several ways, each "*" from the left takes as little as it can.  A glob that matches no tensor is a
+// mistake and refused when the load is planned.
 
 #include <sluice/checkpoint.h>
 
@@ -29,8 +31,9 @@ struct RenameRule {
 struct DropRule {
   std::string glob;
 };
-// Between F64, F32, F16, BF16, F8_E4M3 and F8_E5M2, rounded to nearest even; and between integers and
-// booleans where every value fits (I32 to I64).  Others are refused.
+// Between F64, F32, F16, BF16, F8_E4M3 and F8_E5M2, rounded once to nearest even, what is too large to
+// infinity, or in F8_E4M3, which has none, to 448; and between integers and booleans where every value fits
+// (I32 to I64).  Others are refused.
 struct CastRule {
   std::string glob;
   Dtype to;
@@ -58,7 +61,7 @@ struct TransposeRule {
   std::size_t first, second;  // the dimensions that change places
 };
 // F8_E4M3 with one scale a tensor: absmax / 448, as F32 [] under `name` + "_scale".  Values are value/scale
-// rounded to nearest even.  The tensor is held in memory while it is quantized.
+// rounded to nearest even.  The tensor is held in memory while it is quantized.  Only renaming can follow.
 struct QuantizeRule {
   std::string glob;
   Dtype to = Dtype::F8_E4M3;

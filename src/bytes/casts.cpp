@@ -158,23 +158,28 @@ void cast_elements(Dtype from_dtype, std::span<const std::byte> from, Dtype to_d
     if (!from.empty()) std::memcpy(to.data(), from.data(), from.size());
     return;
   }
-  if (!can_cast(from_dtype, to_dtype)) {
-    throw Error(ErrorKind::internal,
-                fmt::format("{} cannot be cast to {}", dtype_name(from_dtype), dtype_name(to_dtype)));
-  }
+  bool done = false;
   with_float(from_dtype, [&](auto in) {
-    with_float(to_dtype, [&](auto out) {
+    done = with_float(to_dtype, [&](auto out) {
       constexpr Dtype kFrom = decltype(in)::value, kTo = decltype(out)::value;
       convert_each<typename Float<kFrom>::Bits, typename Float<kTo>::Bits>(from, to, convert<kFrom, kTo>);
     });
   });
+  if (done) return;
   with_integer(from_dtype, [&](auto in) {
     with_integer(to_dtype, [&](auto out) {
       using From = decltype(in);
       using To = decltype(out);
-      if constexpr (fits<From, To>()) widen_each<From, To>(from, to);
+      if constexpr (fits<From, To>()) {
+        widen_each<From, To>(from, to);
+        done = true;
+      }
     });
   });
+  if (!done) {
+    throw Error(ErrorKind::internal,
+                fmt::format("{} cannot be cast to {}", dtype_name(from_dtype), dtype_name(to_dtype)));
+  }
 }
 
 }  // namespace sluice::bytes

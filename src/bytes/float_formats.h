@@ -3,6 +3,7 @@
 // that loops over arrays vectorize without instructions beyond the baseline.  From F32 the nearest value is
 // taken, of two the even one; NaN stays NaN.
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstdint>
@@ -10,6 +11,12 @@
 namespace sluice::bytes {
 
 inline constexpr std::uint32_t kF32Sign = 0x80000000, kF32Infinity = 0x7f800000;
+
+// condition ? yes : no with a mask: a conditional whose arms hold floating-point arithmetic becomes a branch,
+// because that arithmetic may trap, and no loop with a branch vectorizes.
+inline std::uint32_t select(bool condition, std::uint32_t yes, std::uint32_t no) {
+  return no ^ ((yes ^ no) & (0u - static_cast<std::uint32_t>(condition)));
+}
 
 inline float f32_from_bf16(std::uint16_t bits) {
   return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
@@ -19,7 +26,7 @@ inline std::uint16_t bf16_from_f32(float value) {
   const auto bits = std::bit_cast<std::uint32_t>(value);
   const std::uint32_t rounded = bits + 0x7fff + (bits >> 16 & 1);
   const bool nan = (bits & ~kF32Sign) > kF32Infinity;
-  return static_cast<std::uint16_t>((nan ? bits | 0x400000 : rounded) >> 16);
+  return static_cast<std::uint16_t>(select(nan, bits | 0x400000, rounded) >> 16);
 }
 
 // A format of 16 bits or fewer with a sign and an exponent that is narrower than that of F32.
@@ -40,7 +47,7 @@ struct SmallFloat {
   static std::uint32_t widen(std::uint32_t magnitude) {
     const std::uint32_t shifted = (magnitude << kShift) + kRebias;
     const float subnormal = std::bit_cast<float>(shifted + (1u << 23)) - std::bit_cast<float>(kLeastNormal);
-    return shifted < kLeastNormal ? std::bit_cast<std::uint32_t>(subnormal) : shifted;
+    return select(shifted < kLeastNormal, std::bit_cast<std::uint32_t>(subnormal), shifted);
   }
 
   // The reverse for a finite magnitude, rounded; may come out as more than the format's largest.  Adding the
@@ -50,7 +57,7 @@ struct SmallFloat {
     const std::uint32_t rounded =
         magnitude - kRebias + ((1u << (kShift - 1)) - 1) + (magnitude >> kShift & 1);
     const float sum = std::bit_cast<float>(magnitude) + std::bit_cast<float>(kMagic);
-    return magnitude < kLeastNormal ? std::bit_cast<std::uint32_t>(sum) - kMagic : rounded >> kShift;
+    return select(magnitude < kLeastNormal, std::bit_cast<std::uint32_t>(sum) - kMagic, rounded >> kShift);
   }
 };
 
@@ -64,7 +71,7 @@ struct IeeeFloat : SmallFloat<kExponentBits, kMantissaBits> {
     const std::uint32_t magnitude = bits & Base::kMagnitude;
     const std::uint32_t special = kF32Infinity | (magnitude << Base::kShift);
     const std::uint32_t sign = (bits & (Base::kMagnitude + 1)) << (31 - kExponentBits - kMantissaBits);
-    return std::bit_cast<float>(sign | (magnitude >= kInfinity ? special : Base::widen(magnitude)));
+    return std::bit_cast<float>(sign | select(magnitude >= kInfinity, special, Base::widen(magnitude)));
   }
 
   static std::uint32_t from_f32(float value) {
@@ -77,8 +84,8 @@ struct IeeeFloat : SmallFloat<kExponentBits, kMantissaBits> {
     // From the largest finite value and half a step on (which is even) it is infinity.
     constexpr std::uint32_t kOverflow =
         (static_cast<std::uint32_t>(Base::kBias + 128) << 23) - (1u << (Base::kShift - 1));
-    const std::uint32_t finite = magnitude >= kOverflow ? kInfinity : narrow;
-    return Base::sign(bits) | (magnitude > kF32Infinity ? nan : finite);
+    const std::uint32_t finite = select(magnitude >= kOverflow, kInfinity, narrow);
+    return Base::sign(bits) | select(magnitude > kF32Infinity, nan, finite);
   }
 };
 
@@ -88,20 +95,21 @@ using F8E5M2Format = IeeeFloat<5, 2>;
 // Has no infinities: its largest value is 448, and the one NaN is all ones.  What is larger, infinity too,
 // becomes 448, as PyTorch has it.
 struct F8E4M3Format : SmallFloat<4, 3> {
-  static constexpr std::uint32_t kNan = 0x7f, kLargest = 0x7e;
+  static constexpr std::uint32_t kNan = 0x7f;
+  static constexpr auto kSaturated = std::bit_cast<std::uint32_t>(448.0f);
 
   static float to_f32(std::uint32_t bits) {
     const std::uint32_t magnitude = bits & kMagnitude;
-    const std::uint32_t wide = magnitude == kNan ? 0x7fc00000 : widen(magnitude);
-    return std::bit_cast<float>((bits & 0x80) << 24 | wide);
+    const std::uint32_t nan =
+        select(magnitude == kNan, 0x7fc00000, 0);  // what it would be otherwise is lost in it
+    return std::bit_cast<float>((bits & 0x80) << 24 | widen(magnitude) | nan);
   }
 
   static std::uint32_t from_f32(float value) {
     const auto bits = std::bit_cast<std::uint32_t>(value);
     const std::uint32_t magnitude = bits & ~kF32Sign;
-    constexpr std::uint32_t kSaturated = std::bit_cast<std::uint32_t>(448.0f);
-    const std::uint32_t finite = magnitude >= kSaturated ? kLargest : narrow(magnitude);
-    return sign(bits) | (magnitude > kF32Infinity ? kNan : finite);
+    const std::uint32_t nan = select(magnitude > kF32Infinity, kNan, 0);
+    return sign(bits) | narrow(std::min(magnitude, kSaturated)) | nan;
   }
 };
 
@@ -109,11 +117,10 @@ struct F8E4M3Format : SmallFloat<4, 3> {
 // bit set if something was cut ("round to odd").
 inline float f32_for_rounding(double value) {
   const auto nearest = static_cast<float>(value);
-  auto bits = std::bit_cast<std::uint32_t>(nearest);
   const double kept = nearest;
-  if (kept == value || std::isnan(value)) return nearest;
-  if (std::abs(kept) > std::abs(value)) --bits;
-  return std::bit_cast<float>(bits | 1);
+  const auto away = static_cast<std::uint32_t>(std::abs(kept) > std::abs(value));
+  const auto inexact = static_cast<std::uint32_t>(kept != value);
+  return std::bit_cast<float>((std::bit_cast<std::uint32_t>(nearest) - away) | inexact);
 }
 
 }  // namespace sluice::bytes

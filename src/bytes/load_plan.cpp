@@ -22,7 +22,7 @@ namespace sluice {
 namespace bytes {
 namespace {
 
-// 56 bytes each: a cut that leaves more, much smaller pieces than this is no way to read a file.
+// 56 bytes each.  A cut that leaves more pieces than this makes them too small to be read one by one.
 constexpr std::int64_t kMostRanges = std::int64_t{1} << 23;
 
 void check_rank(const Rank& rank, PlanProblems& problems) {
@@ -62,6 +62,7 @@ void check_names(const std::vector<VirtualTensor>& tensors, PlanProblems& proble
   std::ranges::sort(names);
   for (auto at = names.begin(); at != names.end();) {
     auto end = std::upper_bound(at, names.end(), *at);
+    if (at->empty()) problems.misfit("a tensor is left without a name");
     if (end - at > 1)
       problems.misfit(fmt::format("{} tensors are to be called {}", end - at, in_quotes(*at)));
     at = end;
@@ -76,8 +77,10 @@ void check_bytes(const std::vector<VirtualTensor>& tensors, PlanProblems& proble
     std::int64_t runs = 0;
     for (const Part& part : tensor.parts) runs += count_runs(part);
     ranges += runs;
-    if (reason.empty() && ranges > kMostRanges)
-      reason = fmt::format("is cut into {} pieces, which is one too many: cut an outer dimension", runs);
+    if (reason.empty() && ranges > kMostRanges) {
+      reason = fmt::format("is cut into {} pieces, which makes {} of all: cut an outer dimension instead",
+                           runs, ranges);
+    }
     if (!reason.empty()) problems.misfit(fmt::format("{} {}", describe(tensor), reason));
     if (ranges > kMostRanges) return;
   }

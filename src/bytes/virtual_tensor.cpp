@@ -129,7 +129,7 @@ std::string why_not_concatenate(std::span<const VirtualTensor* const> tensors, s
 std::string why_not_whole_bytes(const VirtualTensor& tensor) {
   if (dtype_bits(tensor.dtype) % 8 == 0) return {};
   for (const Part& part : tensor.parts) {
-    if (!in_target_order(part))
+    if (!std::ranges::is_sorted(part.to_dim))
       return fmt::format("is {}: elements smaller than a byte cannot be transposed",
                          dtype_name(tensor.dtype));
     if (!runs_are_whole_bytes(part, tensor.shape))

@@ -3,6 +3,7 @@
 #include "bytes/load_plan_state.h"
 
 #include "support/synthetic_file.h"
+#include "support/throws_error.h"
 
 #include <gmock/gmock.h>
 
@@ -16,9 +17,11 @@ using bytes::WantedRange;
 using test::index_text;
 using test::SyntheticFile;
 using test::TemporaryFolder;
+using test::ThrowsError;
 using test::write_file;
 using test::WrittenFile;
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 // A plan, and the file while it is in use.
@@ -95,6 +98,20 @@ TEST(LoadPlan, joins_runs_that_touch) {
 
   EXPECT_THAT(planned.ranges(), ElementsAre("a.0@0: 4+8"));
   EXPECT_THAT(inner.ranges(), ElementsAre("a.0@0: 3+6", "a.0@6: 15+6"));
+}
+
+TEST(LoadPlan, of_a_cut_into_millions_of_crumbs_is_refused_before_any_is_listed) {
+  TemporaryFolder folder;
+  auto path = folder / "big.safetensors";
+  constexpr Bytes kData = GiB(40);
+  SyntheticFile()
+      .header(
+          fmt::format(R"({{"a":{{"dtype":"U8","shape":[{},2],"data_offsets":[0,{}]}}}})", kData / 2, kData))
+      .write_to(path);
+  std::filesystem::resize_file(path, std::filesystem::file_size(path) + kData);  // a hole: no disk is used
+
+  EXPECT_THAT([&] { plan_load(Checkpoint::open(path), {.transforms = Transforms().slice("a", 1, 0, 1)}); },
+              ThrowsError(ErrorKind::mismatch, HasSubstr("is cut into 21474836480 pieces")));
 }
 
 TEST(LoadPlan, sorts_the_ranges_of_parts_that_lie_between_each_other) {

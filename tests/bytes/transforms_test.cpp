@@ -283,6 +283,13 @@ TEST(Rules, that_give_two_tensors_one_name_are_refused) {
                  {"2 tensors are to be called 'c_scale'"});
 }
 
+TEST(Rules, that_leave_a_tensor_without_a_name_are_refused) {
+  auto file = SyntheticFile().tensor("a", Dtype::U8, {2});
+
+  expect_refused(file, Transforms().rename("a*", "*"), ErrorKind::mismatch,
+                 {"a tensor is left without a name"});
+}
+
 TEST(Rules, with_many_problems_show_the_first_and_count_the_rest) {
   SyntheticFile file;
   for (int i = 0; i < 20; ++i) file.tensor(fmt::format("t{:02}", i), Dtype::U8, {2});
@@ -335,6 +342,8 @@ TEST(SmallElements, are_cut_where_bytes_end) {
   expect_refused(file, Transforms().slice("a", 1, 0, 1), ErrorKind::mismatch, {"a cut falls inside a byte"});
   expect_refused(file, Transforms().transpose("a"), ErrorKind::mismatch,
                  {"'a' [4, 4] is F4: elements smaller than a byte cannot be transposed"});
+  expect_refused(file, Transforms().slice("a", 0, 0, 1).transpose("a"), ErrorKind::mismatch,
+                 {"'a' [4, 1] is F4: elements smaller than a byte cannot be transposed"});
   expect_refused(file, Transforms().cast("a", Dtype::F32), ErrorKind::mismatch, {"cannot be cast to F32"});
 }
 
