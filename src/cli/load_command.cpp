@@ -91,6 +91,7 @@ class Loading {
     if (flags_.keeps()) slab_ = std::make_shared<Slab>(flags_.pages());
     if (flags_.keeps() && flags_.destination() == Into::touched) result.prefault_seconds = touch();
     for (unsigned i = 0; i < flags_.repeat; ++i) result.runs.push_back(run_once());
+    result.huge_pages = slab_ && slab_->huge();
     result.cached_after = cached_share(plan_.checkpoint());
     result.peak_anonymous = peak.finish();
     return result;

@@ -81,6 +81,7 @@ json as_json(const LoadResult& result) {
   object["requests"] = last.report.requests;
   object["prefault_seconds"] = result.prefault_seconds;
   object["pool_bytes"] = last.report.pool_bytes;
+  object["huge_pages"] = result.huge_pages;
   object["peak_anonymous"] = result.peak_anonymous;
   object["cached_before"] = result.cached_before;
   object["cached_after"] = result.cached_after;

@@ -21,6 +21,7 @@ struct LoadResult {
   };
   std::vector<Run> runs;        // one with each --repeat; figures are those of the last
   double prefault_seconds = 0;  // spent on touching memory before the first run
+  bool huge_pages = false;      // of the dictionary's memory
   Bytes peak_anonymous = 0;
   double cached_before = 0, cached_after = 0;  // share of the files
   MemoryFigures memory;
