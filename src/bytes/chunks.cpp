@@ -1,5 +1,7 @@
 #include "bytes/chunks.h"
 
+#include "base/thread.h"
+
 #include <algorithm>
 #include <atomic>
 #include <exception>
@@ -63,7 +65,7 @@ void for_each_chunk(Bytes total, unsigned threads, const std::function<void(Byte
   {
     std::vector<std::jthread> helpers;
     try {
-      for (unsigned i = 1; i < threads; ++i) helpers.emplace_back([&] { queue.work(move); });
+      for (unsigned i = 1; i < threads; ++i) helpers.push_back(start_thread([&] { queue.work(move); }));
     } catch (const std::system_error&) {
       // No more threads to be had: those that started do the work.
     }

@@ -10,15 +10,17 @@
 #include <cstddef>
 #include <cstring>
 #include <functional>
+#include <system_error>
 
 namespace sluice::test {
 
 struct SyscallFaults {
   int read_number = 0, read_error = 0, write_number = 0, write_error = 0, mmap_error = 0, fsync_error = 0;
   int madvise_error = 0;
-  int uncached_error = 0, direct_open_error = 0, direct_read_error = 0;
+  int open_error = 0, uncached_error = 0, direct_open_error = 0, direct_read_error = 0;
   bool tells_direct_alignment = true;
   unsigned direct_alignment = 0;  // 0: as the system says
+  int first_refused_thread = 0;
   int action_number = 0;
   std::function<void()> action;
   std::size_t most = ~std::size_t{0};
@@ -31,6 +33,7 @@ class FaultySyscalls {
     faults = {};
     reads = 0;
     writes = 0;
+    threads = 0;
     bytes_read = 0;
     for (auto& descriptor : is_direct) descriptor = false;
     syscalls().open = open;
@@ -68,6 +71,20 @@ class FaultySyscalls {
   // Every second call is interrupted by a signal.
   FaultySyscalls& interrupt_often() {
     faults.interrupts = true;
+    return *this;
+  }
+  // Every file.
+  FaultySyscalls& refuse_open(int error) {
+    faults.open_error = error;
+    return *this;
+  }
+  // The nth thread that is started from now on, and all after it.
+  FaultySyscalls& refuse_threads_from(int n) {
+    faults.first_refused_thread = n;
+    syscalls().before_thread = [] {
+      if (++threads >= faults.first_refused_thread)
+        throw std::system_error(EAGAIN, std::generic_category(), "no thread");
+    };
     return *this;
   }
   // Reads that ask to leave nothing in the page cache.
@@ -121,15 +138,17 @@ class FaultySyscalls {
 
   std::size_t total_read() const { return bytes_read; }
   int read_calls() const { return reads; }
+  int threads_asked_for() const { return threads; }  // since refuse_threads_from()
 
  private:
   static inline SyscallFaults faults;
-  static inline std::atomic<int> reads, writes;
+  static inline std::atomic<int> reads, writes, threads;
   static inline std::atomic<std::size_t> bytes_read;
   static inline std::array<std::atomic<bool>, 4096> is_direct;  // by descriptor
 
   static int open(const char* path, int flags) {
     const bool direct = (flags & O_DIRECT) != 0;
+    if (faults.open_error != 0) return fail(faults.open_error);
     if (faults.direct_open_error != 0 && direct) return fail(faults.direct_open_error);
     if (faults.direct_alignment != 0) flags &= ~O_DIRECT;
     int descriptor = ::open(path, flags);
