@@ -43,9 +43,9 @@ BenchFile::BenchFile(const std::filesystem::path& folder, Bytes size, Progress& 
                      const CancelToken& cancel)
     : path_(folder / fmt::format("sluice-bench-{}.safetensors", ::getpid())) {
   check_target(path_, Existing::refuse);
+  require_disk_space(path_, size + MiB(1));
   const std::vector<bytes::TensorSpec> tensors = tensors_of(size);
   const Bytes total = size_of(tensors);
-  require_disk_space(path_, total + MiB(1));
   bytes::SafetensorsWriter writer(path_, tensors);
   std::vector<std::uint64_t> numbers(MiB(1) / sizeof(std::uint64_t));
   std::mt19937_64 random(1);

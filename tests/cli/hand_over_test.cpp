@@ -26,8 +26,9 @@ TEST_F(AloneInAFolder, it_names_all_commands) {
   const Outcome help = run_alone({"--help"});
 
   EXPECT_THAT(help, Succeeds());
-  EXPECT_THAT(help.out, AllOf(HasSubstr("generate"), HasSubstr("encode"), HasSubstr("plan"),
-                              HasSubstr("inspect"), HasSubstr("exit codes:")));
+  EXPECT_THAT(help.out,
+              AllOf(HasSubstr("generate"), HasSubstr("encode"), HasSubstr("plan"), HasSubstr("inspect"),
+                    HasSubstr("load"), HasSubstr("verify"), HasSubstr("bench"), HasSubstr("exit codes:")));
   EXPECT_THAT(run_alone({"--version"}), Succeeds());
   EXPECT_THAT(run_alone({"genrate"}),
               Refuses(2, HasSubstr("'genrate' is unknown"), HasSubstr("did you mean generate?")));
