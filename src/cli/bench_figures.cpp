@@ -1,6 +1,6 @@
 #include "cli/bench_figures.h"
 
-#include "cli/rate.h"
+#include "cli/figures.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -12,6 +12,8 @@ namespace sluice::cli {
 namespace {
 
 using nlohmann::json;
+
+constexpr unsigned kLeastRounds = 3;
 
 struct Rates {
   double median = 0, lowest = 0, highest = 0;  // GiB/s
@@ -62,6 +64,8 @@ double median(std::vector<double> values) {
 }
 
 std::string recommendation(const BenchFigures& figures) {
+  if (figures.rounds < kLeastRounds)
+    return fmt::format("too few rounds to recommend anything: give --rounds {} or more", kLeastRounds);
   std::string better;
   std::pair<std::string, std::string> named;  // the condition for which the best way is in there already
   for (const BenchRow& row : sorted(figures)) {
@@ -81,9 +85,8 @@ std::string recommendation(const BenchFigures& figures) {
 }
 
 std::string as_text(const BenchFigures& figures) {
-  std::string text =
-      fmt::format("{}, {} {}; GiB/s; raw pread: by 4 threads, the limit of what is cached\n",
-                  format_bytes(figures.bytes), figures.rounds, figures.rounds == 1 ? "round" : "rounds");
+  std::string text = fmt::format("{}, {}; GiB/s; raw pread: by 4 threads, the limit of what is cached\n",
+                                 format_bytes(figures.bytes), counted(figures.rounds, "round"));
   text += fmt::format("{:<6}{:<9}{:<24}{:>8}{:>10}{:>8}{:>9}\n", "cache", "into", "way", "median", "lowest",
                       "highest", "CPU s");
   for (const BenchRow& row : sorted(figures)) text += row_line(row, figures.bytes);

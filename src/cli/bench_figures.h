@@ -30,7 +30,7 @@ struct BenchFigures {
 double median(std::vector<double> values);  // at least one
 
 // Whether to leave the choice to auto.  Another way is named only where its slowest run beat the fastest of
-// auto: on a machine that others use too, less is no evidence.
+// auto, in three rounds or more: on a machine that others use too, less is no evidence.
 std::string recommendation(const BenchFigures& figures);
 
 std::string as_text(const BenchFigures& figures);

@@ -1,7 +1,7 @@
 #include "cli/load_result.h"
 
 #include "base/text.h"
-#include "cli/rate.h"
+#include "cli/figures.h"
 #include "cli/tensor_line.h"
 
 #include <fmt/format.h>
@@ -14,13 +14,13 @@ using nlohmann::json;
 
 // "pread by 4 threads"
 std::string way_of(const ShardLoadReport& shard) {
-  return fmt::format("{} by {} {}", shard.backend, shard.threads, shard.threads == 1 ? "thread" : "threads");
+  return fmt::format("{} by {}", shard.backend, counted(shard.threads, "thread"));
 }
 
 std::string shard_line(const ShardLoadReport& shard) {
-  return fmt::format("{}: {}, {} in {} requests, {:.0f} % cached before\n",
-                     printable(shard.path.filename().string()), way_of(shard), format_bytes(shard.bytes),
-                     shard.requests, 100 * shard.cached_before);
+  return fmt::format("{}: {}, {} in {}, {:.0f} % cached before\n", printable(shard.path.filename().string()),
+                     way_of(shard), format_bytes(shard.bytes), counted(shard.requests, "request"),
+                     100 * shard.cached_before);
 }
 
 json shard_object(const ShardLoadReport& shard) {
@@ -98,8 +98,8 @@ std::string as_text(const LoadPlan& plan, const MemoryFigures& memory) {
   std::string text;
   for (const TargetTensor& target : plan.targets())
     text += tensor_line(target.dtype, target.shape, target.size, target.name);
-  return text + fmt::format("{} tensors, {}; reads {}; needs {} of memory, {} available\n",
-                            plan.targets().size(), format_bytes(plan.target_bytes()),
+  return text + fmt::format("{}, {}; reads {}; needs {} of memory, {} available\n",
+                            counted(plan.targets().size(), "tensor"), format_bytes(plan.target_bytes()),
                             format_bytes(plan.read_bytes()), format_bytes(memory.needed),
                             format_bytes(memory.available));
 }

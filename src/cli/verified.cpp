@@ -1,7 +1,7 @@
 #include "cli/verified.h"
 
 #include "base/text.h"
-#include "cli/rate.h"
+#include "cli/figures.h"
 #include "cli/tensor_line.h"
 
 #include <fmt/format.h>
@@ -83,8 +83,8 @@ std::string last_line(const Verified& verified) {
     files += part.checkpoint.shards().size();
     for (const TensorInfo& tensor : part.checkpoint.tensors()) size += tensor.size;
   }
-  std::string line = fmt::format("{} tensors, {}, in {} {}: headers and sizes are right", tensors,
-                                 format_bytes(size), files, files == 1 ? "file" : "files");
+  std::string line = fmt::format("{}, {}, in {}: headers and sizes are right", counted(tensors, "tensor"),
+                                 format_bytes(size), counted(files, "file"));
   if (!verified.audits.empty()) {
     line += fmt::format("; all of it read in {:.2f} s, {:.2f} GiB/s", verified.seconds,
                         gib_per_second(bytes_read(verified), verified.seconds));

@@ -54,6 +54,13 @@ TEST(Recommendation, names_the_best_way_for_each_condition_in_which_it_always_wo
             "--read-backend uring (1.50 x auto)");
 }
 
+TEST(Recommendation, takes_three_rounds) {
+  BenchFigures two = figures({row("auto", {2, 2}), row("direct", {1, 1})});
+  two.rounds = 2;
+
+  EXPECT_THAT(recommendation(two), HasSubstr("too few rounds"));
+}
+
 TEST(Recommendation, takes_no_raw_read_for_a_backend) {
   EXPECT_THAT(recommendation(figures({row("auto", {2, 2, 2}), row("raw pread", {1, 1, 1})})),
               StartsWith("leave --read-backend at auto"));

@@ -165,7 +165,7 @@ TEST_F(LoadedFile, is_described_by_a_dry_run) {
   EXPECT_EQ(result.at("bytes"), 128);
   EXPECT_EQ(result.at("target_bytes"), 64);
   EXPECT_THAT(text.out, HasSubstr("F32     [4, 8]"));
-  EXPECT_THAT(text.out, HasSubstr("1 tensors, 128 B; reads 128 B; needs "));
+  EXPECT_THAT(text.out, HasSubstr("1 tensor, 128 B; reads 128 B; needs "));
 }
 
 }  // namespace

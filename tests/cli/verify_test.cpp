@@ -31,7 +31,7 @@ TEST(Verify, says_that_headers_and_sizes_are_right) {
   const json result = result_of({"verify", file.path()});
 
   ASSERT_THAT(text, Succeeds());
-  EXPECT_THAT(text.out, HasSubstr("1 tensors, 16 B, in 1 file: headers and sizes are right\n"));
+  EXPECT_THAT(text.out, HasSubstr("1 tensor, 16 B, in 1 file: headers and sizes are right\n"));
   EXPECT_EQ(result.at("files").at(0).at("file"), "model.safetensors");
   EXPECT_EQ(result.at("files").at(0).at("bytes"), std::filesystem::file_size(file.path()));
   EXPECT_THAT(result.at("files").at(0).at("header_checksum").get<std::string>(),
