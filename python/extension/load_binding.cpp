@@ -40,9 +40,9 @@ std::string name_of(const LoadPlan& plan) {
   return plan.checkpoint().path().string();
 }
 
-// `held`: bytes for the targets that are to be taken from the system.
-void require_memory_for(const LoadPlan& plan, Bytes held, const ReadOptions& options) {
-  require_memory({.targets = held, .pool = options.pool, .staging = plan.staging_bytes(true)},
+// `fresh`: bytes at the destinations that were never written to, and so are yet to be taken from the system.
+void require_memory_for(const LoadPlan& plan, Bytes fresh, bool all_have_places, const ReadOptions& options) {
+  require_memory({.targets = fresh, .pool = options.pool, .staging = plan.staging_bytes(all_have_places)},
                  available_memory(), name_of(plan));
 }
 
@@ -50,6 +50,8 @@ void require_memory_for(const LoadPlan& plan, Bytes held, const ReadOptions& opt
 nb::dict load_into_memory(const LoadPlan& plan, const std::vector<std::optional<Memory>>& places,
                           const Memory& staging, nb::object complete, const ReadOptions& options,
                           nb::object tell) {
+  const bool all_have_places =
+      std::ranges::all_of(places, [](const auto& place) { return place.has_value(); });
   std::vector<std::optional<std::span<std::byte>>> spans;
   for (const std::optional<Memory>& place : places)
     spans.push_back(place ? std::optional(span_of(*place)) : std::nullopt);
@@ -60,7 +62,7 @@ nb::dict load_into_memory(const LoadPlan& plan, const std::vector<std::optional<
   LoadReport report;
   {
     nb::gil_scoped_release release;
-    require_memory_for(plan, 0, options);
+    require_memory_for(plan, staging.second, all_have_places, options);
     report = load(plan, sink, options, &progress);
   }
   return report_of(report);
@@ -79,7 +81,7 @@ nb::tuple load_into_slab(const LoadPlan& plan, const PythonSlab& into, const Rea
   const SlabLayout layout = lay_out(plan);
   {
     nb::gil_scoped_release release;
-    require_memory_for(plan, layout.size - std::min(layout.size, slab->touched()), options);
+    require_memory_for(plan, layout.size - std::min(layout.size, slab->touched()), true, options);
     load_dictionary(plan, slab, options, &report, &progress);
   }
   nb::list offsets;
