@@ -2,6 +2,7 @@
 #include "bytes/impostor.h"
 #include "bytes/inventory.h"
 #include "cli/commands.h"
+#include "cli/figures.h"
 #include "cli/metadata_line.h"
 #include "cli/tensor_line.h"
 
@@ -26,7 +27,7 @@ void write_text(const Checkpoint& checkpoint, std::ostream& out) {
     out << tensor_line(tensor.dtype, tensor.shape, tensor.size, tensor.name);
     total += tensor.size;
   }
-  out << fmt::format("{} tensors, {}\n", checkpoint.tensors().size(), format_bytes(total));
+  out << fmt::format("{}, {}\n", counted(checkpoint.tensors().size(), "tensor"), format_bytes(total));
   for (const Shard& shard : checkpoint.shards()) {
     out << fmt::format("{}: {}, header {}\n", printable(shard.path.filename().string()),
                        format_bytes(shard.file_size), shard.header_checksum);
