@@ -77,8 +77,12 @@ struct CacheWindow::State {
   // Whether something is there that reading brought in.  Samples would bring in pages of their own.
   bool is_left(Bytes index, const Window& window) {
     if (residency.means() != ResidencyMeans::pages) return false;
-    const Bytes begin = index * size;
-    const std::vector<bool> pages = residency.pages(begin, std::min(begin + size, file_size));
+    const Bytes begin = index * size, end = std::min(begin + size, file_size);
+    // Counts pages that are on their way from the disk too, which mincore does not show.
+    Bytes kept = end - begin;
+    for (const Run& run : window.absent) kept -= std::min(run.end, end) - run.begin;
+    if (counted_by_system(file, begin, end).value_or(0) > kept + page_size()) return true;
+    const std::vector<bool> pages = residency.pages(begin, end);
     return std::ranges::any_of(window.absent, [&](const Run& run) {
       const auto first = pages.begin() + static_cast<std::ptrdiff_t>((run.begin - begin) / page_size());
       const auto last = pages.begin() + static_cast<std::ptrdiff_t>((run.end - begin) / page_size());
@@ -131,7 +135,7 @@ void CacheWindow::has_read(Bytes offset, Bytes size) {
   for (const Window* window : finished) state_->drop(*window);
 }
 
-void CacheWindow::finish() {
+void CacheWindow::drop_now() {
   std::lock_guard lock(state_->mutex);
   // All of them: what was read ahead of a window, or around a page of the next, came after the drop.
   for (const auto& [index, window] : state_->windows) state_->drop(window);
@@ -146,6 +150,11 @@ void CacheWindow::finish() {
     }
     if (!left) break;
   }
+}
+
+void CacheWindow::finish() {
+  drop_now();
+  std::lock_guard lock(state_->mutex);
   state_->windows.clear();
 }
 

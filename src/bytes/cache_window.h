@@ -34,7 +34,10 @@ class CacheWindow {
 
   void about_to_read(Bytes offset, Bytes size);
   void has_read(Bytes offset, Bytes size);
-  // Drops what is left, what the system read ahead included; by the destructor otherwise.
+  // Drops what is there that was not before, what the system read ahead included; what was noted is kept, for
+  // reads to come.
+  void drop_now();
+  // The last drop; by the destructor otherwise.
   void finish();
 
  private:

@@ -52,21 +52,24 @@ std::unique_ptr<weights::WeightSource> Backends::source(const weights::Component
 }
 
 Backends::Open& Backends::open(const Checkpoint& checkpoint) {
-  auto [entry, fresh] = open_.try_emplace(checkpoint.path().string(), Open{checkpoint, nullptr});
-  Open& files = entry->second;
-  if (!fresh || !computes_in_place(options_.backend)) return files;
+  const std::string path = checkpoint.path().string();
+  if (auto found = open_.find(path); found != open_.end()) return found->second;
+  Open files{checkpoint, nullptr, nullptr};
+  if (computes_in_place(options_.backend)) map(files);
+  if (!files.mapped && options_.cache == CachePolicy::drop)
+    files.watch = std::make_unique<bytes::CacheWatch>(checkpoint);
+  return open_.emplace(path, std::move(files)).first->second;
+}
+
+void Backends::map(Open& files) {
   try {
-    files.mapped = std::make_shared<bytes::MappedCheckpoint>(checkpoint, options_.cache);
+    files.mapped = std::make_shared<bytes::MappedCheckpoint>(files.checkpoint, options_.cache);
   } catch (const Error& error) {
-    if (error.kind() != ErrorKind::io || options_.backend != ReadBackend::automatic) {
-      open_.erase(entry);
-      throw;
-    }
+    if (error.kind() != ErrorKind::io || options_.backend != ReadBackend::automatic) throw;
     refusal_ = error.what();
     log_warning(
         fmt::format("{}: reading instead, which keeps a copy of each component in memory", error.what()));
   }
-  return files;
 }
 
 void Backends::note(const LoadReport& report) {
@@ -91,6 +94,7 @@ void Backends::check() const {
 void Backends::let_go() {
   for (auto& [path, files] : open_) {
     if (files.mapped) files.mapped->let_go();
+    if (files.watch) files.watch->drop();
   }
 }
 

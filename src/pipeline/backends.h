@@ -2,6 +2,7 @@
 // How a run's weights come into memory, for all components alike, and the choice of `auto`: a mapping where
 // the system grants one (weights are then computed from where they lie), reading otherwise.
 
+#include "bytes/cache_watch.h"
 #include "bytes/mapped_checkpoint.h"
 #include "weights/weight_source.h"
 
@@ -40,7 +41,7 @@ class Backends {
   // Of no use any more, once what was made is to be kept.
   void ignore_cancel() { cancel_ = nullptr; }
 
-  // After a phase: with `--cache drop`, what of mapped files it brought into the page cache leaves it.
+  // After a phase: with `--cache drop`, what it brought into the page cache leaves it.
   void let_go();
 
   Bytes bytes_read() const;
@@ -55,9 +56,11 @@ class Backends {
   struct Open {
     Checkpoint checkpoint;
     std::shared_ptr<bytes::MappedCheckpoint> mapped;  // nullptr: it is read
+    std::unique_ptr<bytes::CacheWatch> watch;         // of what is read, with `--cache drop`
   };
 
   Open& open(const Checkpoint& checkpoint);
+  void map(Open& files);  // leaves it unmapped where `auto` may read instead
   void note(const LoadReport& report);
 
   const ReadOptions options_;

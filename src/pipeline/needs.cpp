@@ -4,6 +4,7 @@
 #include "pipeline/text_phase.h"
 
 #include <sluice/error.h>
+#include <sluice/read_options.h>
 
 #include <fmt/format.h>
 
@@ -89,7 +90,8 @@ std::vector<PhaseNeeds> phase_needs(const NeedsRequest& request) {
   const Settings& settings = request.settings;
   const Bytes size = settings.dtype == at::kBFloat16 ? 2 : 4;
   auto weights = [&](ComponentKind kind) { return models.accounting.at(kind).bound_bytes; };
-  auto copied = [&](Bytes weights) { return request.mapped ? 0 : weights; };
+  // Read weights are kept, beside the buffers of the load.
+  auto copied = [&](Bytes weights) { return request.mapped ? 0 : weights + kDefaultPool; };
 
   std::vector<PhaseNeeds> phases;
   if (request.encoder) {

@@ -122,7 +122,7 @@ void DeviceSink::take_strided(std::size_t target, Bytes offset, std::span<const 
 void DeviceSink::complete(std::size_t target) {
   const at::Tensor& tensor = tensors_[target];
   if (way_to(tensor) != Way::strided || same_as_[target] || tensor.numel() == 0) return;
-  with_device_errors(tensor.device(), "copy to the device", [&] {
+  with_device_errors(tensor.device(), "write a tensor that is not contiguous", [&] {
     const c10::InferenceMode no_graph;
     tensor.copy_(scratch_);
   });

@@ -44,12 +44,53 @@ TEST(SameBytes, come_from_a_single_file_and_from_a_diffusers_folder) {
 TEST(SameBytes, come_from_every_read_backend) {
   TemporaryFolder folder;
 
-  for (const char* backend : {"mmap", "pread", "auto"})
+  for (const char* backend : {"mmap", "pread", "uring", "auto"})
     ASSERT_THAT(run(with(with(demo_clip(), all_outputs(folder / backend)), {"--read-backend", backend})),
                 Succeeds());
 
-  EXPECT_TRUE(same_outputs(folder / "mmap", folder / "pread"));
-  EXPECT_TRUE(same_outputs(folder / "mmap", folder / "auto"));
+  for (const char* backend : {"pread", "uring", "auto"})
+    EXPECT_TRUE(same_outputs(folder / "mmap", folder / backend)) << backend;
+}
+
+TEST(SameBytes, come_from_reads_past_the_page_cache_or_a_refusal_names_another_way) {
+  TemporaryFolder folder;
+  ASSERT_THAT(run(with(demo_clip(), all_outputs(folder / "auto"))), Succeeds());
+
+  const Outcome outcome =
+      run(with(with(demo_clip(), all_outputs(folder / "direct")), {"--read-backend", "direct"}));
+
+  // Not every file system takes direct reads.
+  if (outcome.code != 0) {
+    EXPECT_THAT(outcome, Fails(5, HasSubstr(".safetensors"), HasSubstr("--read-backend pread")));
+  } else {
+    EXPECT_TRUE(same_outputs(folder / "auto", folder / "direct"));
+  }
+}
+
+TEST(SameBytes, come_whatever_becomes_of_the_page_cache) {
+  TemporaryFolder folder;
+  ASSERT_THAT(run(with(demo_clip(), all_outputs(folder / "auto"))), Succeeds());
+
+  for (const char* backend : {"mmap", "pread"}) {
+    for (const char* policy : {"keep", "drop", "prefetch"}) {
+      const std::string name = std::string(backend) + policy;
+      ASSERT_THAT(run(with(with(demo_clip(), all_outputs(folder / name)),
+                           {"--read-backend", backend, "--cache", policy})),
+                  Succeeds());
+      EXPECT_TRUE(same_outputs(folder / "auto", folder / name)) << name;
+    }
+  }
+}
+
+TEST(Encode, gives_the_same_bytes_with_every_read_backend) {
+  TemporaryFolder folder;
+  for (const char* backend : {"auto", "mmap", "pread", "uring"}) {
+    ASSERT_THAT(run({"encode", "--model", demo_model(), "--text-encoder", demo_text_encoder(), "--prompt",
+                     "a red circle", "--threads", "1", "--read-backend", backend, "--cache", "drop", "-o",
+                     folder / backend}),
+                Succeeds());
+    EXPECT_TRUE(same_bytes(folder / "auto", folder / backend)) << backend;
+  }
 }
 
 TEST(SameBytes, come_from_two_runs_of_one_command_on_several_threads) {

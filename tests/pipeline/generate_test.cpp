@@ -1,5 +1,6 @@
 // generate() as a function of a process that lives on: nothing of one call may show in the next.
 #include "pipeline/world.h"
+#include "support/faulty_syscalls.h"
 #include "support/program.h"
 #include "support/temporary_folder.h"
 #include "support/throws_error.h"
@@ -7,6 +8,7 @@
 #include <ATen/ATen.h>
 #include <c10/core/GradMode.h>
 #include <gmock/gmock.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <fstream>
@@ -16,6 +18,8 @@
 namespace sluice::test {
 namespace {
 
+using nlohmann::json;
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -142,6 +146,70 @@ TEST(Generate, stops_wherever_the_token_says_so_and_leaves_nothing) {
         << when;
     EXPECT_THAT(folder.names(), IsEmpty()) << when;
   }
+}
+
+// Requests whose weights are read in pieces, by one thread.
+Request reading_request() {
+  Request request = demo_request();
+  request.read_backend = ReadBackend::pread;
+  return request;
+}
+
+// Read calls of a run; the last of them reads weights of the decoder.
+int read_calls_of_a_run() {
+  TemporaryFolder folder;
+  FaultySyscalls counting;
+  generate(reading_request(), {.frames_dir = folder / "frames"});
+  return counting.read_calls();
+}
+
+TEST(Generate, names_file_and_tensor_of_weights_that_cannot_be_read) {
+  TemporaryFolder folder;
+  const int calls = read_calls_of_a_run();
+  FaultySyscalls faults;
+  faults.fail_nth_read(calls, EIO);
+
+  EXPECT_THAT([&] { generate(reading_request(), {.frames_dir = folder / "frames"}); },
+              ThrowsError(ErrorKind::io, AllOf(HasSubstr("ltx-2.3-demo.safetensors"),
+                                               HasSubstr("tensor 'vae."), HasSubstr("input/output error"))));
+  EXPECT_THAT(folder.names(), IsEmpty());
+}
+
+TEST(Generate, stops_while_it_reads_weights) {
+  TemporaryFolder folder;
+  const int calls = read_calls_of_a_run();
+  CancelToken cancel;
+  FaultySyscalls faults;
+  faults.before_nth_read(calls, [&] { cancel.cancel(); });
+
+  EXPECT_THAT([&] { generate(reading_request(), {.frames_dir = folder / "frames"}, nullptr, &cancel); },
+              ThrowsError(ErrorKind::interrupted, HasSubstr("interrupted")));
+  EXPECT_THAT(folder.names(), IsEmpty());
+}
+
+TEST(Report, tells_how_weights_were_read_and_the_same_bytes_for_each_way) {
+  TemporaryFolder folder;
+  auto report_of = [&](ReadBackend backend, CachePolicy cache) {
+    Request request = demo_request();
+    request.read_backend = backend;
+    request.cache = cache;
+    return json::parse(generate(request, {.frames_dir = folder / to_string(backend)}));
+  };
+  auto choice = [](const json& report, const std::string& what) {
+    for (const json& choice : report.at("choices")) {
+      if (choice.at("what") == what) return choice;
+    }
+    return json(nullptr);
+  };
+  const json mapped = report_of(ReadBackend::automatic, CachePolicy::automatic);
+  const json read = report_of(ReadBackend::pread, CachePolicy::drop);
+
+  EXPECT_EQ(choice(mapped, "read-backend").at("value"), "mmap");
+  EXPECT_EQ(choice(mapped, "cache"), nullptr);
+  EXPECT_THAT(choice(read, "read-backend").at("value").get<std::string>(), HasSubstr("pread"));
+  EXPECT_EQ(choice(read, "cache").at("value"), "drop");
+  for (std::size_t phase = 0; phase < mapped.at("phases").size(); ++phase)
+    EXPECT_EQ(mapped.at("phases")[phase].at("bytes_read"), read.at("phases")[phase].at("bytes_read"));
 }
 
 }  // namespace
