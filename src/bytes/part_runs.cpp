@@ -5,7 +5,7 @@
 namespace sluice::bytes {
 namespace {
 
-// The innermost dimensions of a box that lie in one run, up to the first that is cut.
+// The innermost dimensions of a box that lie in one run, up to the first that is cut: no two runs touch.
 struct Run {
   std::size_t outer_dims = 0;  // the dimensions before them
   std::int64_t elements = 1;
@@ -95,16 +95,11 @@ void append_ranges(const Part& part, std::size_t target, std::size_t number, std
   const Run run = run_in_source(part);
   const auto strides = strides_of(part.source.shape);
   const Bytes bits = dtype_bits(part.source.dtype), size = static_cast<Bytes>(run.elements) * bits / 8;
-  const std::size_t first = to.size();
   std::int64_t element = first_element(part, strides);
   std::vector<std::int64_t> index(run.outer_dims, 0);  // within the box
   for (Bytes done = 0;; done += size) {
     const Bytes offset = part.source.offset + static_cast<Bytes>(element) * bits / 8;
-    if (to.size() > first && to.back().offset + to.back().size == offset) {
-      to.back().size += size;
-    } else {
-      to.push_back({part.source.shard, offset, size, target, number, done});
-    }
+    to.push_back({part.source.shard, offset, size, target, number, done});
     std::size_t dim = run.outer_dims;
     while (dim > 0 && ++index[dim - 1] == part.box[dim - 1].extent) {
       --dim;

@@ -26,7 +26,7 @@ std::int64_t count_runs(const Part& part);
 // Where the box ends in the file: behind its last byte; where its source begins if it is empty.
 Bytes end_in_file(const Part& part);
 
-// Appends the runs, in ascending order, those that touch joined.
+// Appends the runs, in ascending order.
 void append_ranges(const Part& part, std::size_t target, std::size_t number, std::vector<WantedRange>& to);
 
 }  // namespace sluice::bytes

@@ -92,7 +92,7 @@ TEST(LoadPlan, of_rows_is_one_range_and_of_columns_one_for_each_row) {
   EXPECT_TRUE(columns.state().targets[0].straight);
 }
 
-TEST(LoadPlan, joins_runs_that_touch) {
+TEST(LoadPlan, reads_what_lies_together_as_one_range) {
   const Planned planned(SyntheticFile().tensor("a", Dtype::U8, {3, 1, 4}), Transforms().slice("a", 0, 1, 3));
   const Planned inner(SyntheticFile().tensor("a", Dtype::U8, {2, 4, 3}), Transforms().slice("a", 1, 1, 3));
 
@@ -128,6 +128,14 @@ TEST(LoadPlan, completes_targets_in_the_order_of_their_last_byte) {
 
   EXPECT_THAT(planned.names(), ElementsAre("b", "ca"));
   EXPECT_THAT(planned.ranges(), ElementsAre("ca.1@0: 0+1", "b.0@0: 1+1", "ca.0@0: 2+1"));
+}
+
+TEST(LoadPlan, completes_a_target_before_another_that_began_earlier_and_ends_later) {
+  const Planned planned(SyntheticFile().tensor("a", Dtype::U8, {2, 2}),
+                        Transforms().split("a", 1, {"left", "right"}).slice("right", 0, 0, 1));
+
+  EXPECT_THAT(planned.names(), ElementsAre("right", "left"));
+  EXPECT_THAT(planned.ranges(), ElementsAre("left.0@0: 0+1", "right.0@0: 1+1", "left.0@1: 2+1"));
 }
 
 TEST(LoadPlan, of_a_set_reads_shard_by_shard) {
