@@ -1,16 +1,16 @@
-# One layer or component of sluice = one static library from the sources of one folder.
+# One layer or component of sluice = one static library from the sources of one folder and those below it.
 #
 #   sluice_layer(bytes PUBLIC sluice_base PRIVATE nlohmann_json::nlohmann_json)
 #   sluice_layer(ltx2_text FOLDER models/ltx2/text ATEN PUBLIC sluice_nn)
 #
-# makes target sluice_<name> from src/<folder>/*.cpp.  ATEN marks the layers that see LibTorch: they share one
+# makes target sluice_<name> from src/<folder>/**.cpp.  ATEN marks the layers that see LibTorch: they share one
 # precompiled ATen header (target sluice_aten, see src/CMakeLists.txt).
 function(sluice_layer name)
   cmake_parse_arguments(ARG "ATEN" "FOLDER" "PUBLIC;PRIVATE" ${ARGN})
   if(NOT ARG_FOLDER)
     set(ARG_FOLDER ${name})
   endif()
-  file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/${ARG_FOLDER}/*.cpp)
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/${ARG_FOLDER}/*.cpp)
   if(NOT sources)
     return()
   endif()
@@ -26,13 +26,13 @@ function(sluice_layer name)
   endif()
 endfunction()
 
-# sluice_test(<folder> [ATEN] LINK targets…): one GoogleTest binary <folder>_test from tests/<folder>/*_test.cpp.
+# sluice_test(<folder> [ATEN] LINK targets…): one GoogleTest binary <folder>_test from tests/<folder>/**_test.cpp.
 function(sluice_test name)
   cmake_parse_arguments(ARG "ATEN" "FOLDER" "LINK" ${ARGN})
   if(NOT ARG_FOLDER)
     set(ARG_FOLDER ${name})
   endif()
-  file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/${ARG_FOLDER}/*.cpp)
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/${ARG_FOLDER}/*.cpp)
   if(NOT sources)
     return()
   endif()

@@ -1,7 +1,7 @@
 #include "cli/bench_file.h"
 
 #include "base/temporary_file.h"
-#include "bytes/writer.h"
+#include "bytes/format/writer.h"
 #include "cli/disk_space.h"
 
 #include <sluice/error.h>

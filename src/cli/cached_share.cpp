@@ -1,7 +1,7 @@
 #include "cli/cached_share.h"
 
 #include "base/file.h"
-#include "bytes/page_cache.h"
+#include "bytes/read/page_cache.h"
 
 #include <sluice/error.h>
 

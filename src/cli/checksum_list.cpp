@@ -2,7 +2,7 @@
 
 #include "base/file.h"
 #include "base/text.h"
-#include "bytes/json_events.h"
+#include "bytes/format/json_events.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

@@ -1,6 +1,6 @@
 #include "base/text.h"
-#include "bytes/impostor.h"
-#include "bytes/inventory.h"
+#include "bytes/format/impostor.h"
+#include "bytes/format/inventory.h"
 #include "cli/commands.h"
 #include "cli/figures.h"
 #include "cli/metadata_line.h"

@@ -2,7 +2,7 @@
 
 #include "base/file.h"
 #include "base/process_usage.h"
-#include "bytes/chunks.h"
+#include "bytes/read/chunks.h"
 #include "cli/cached_share.h"
 
 #include <sluice/error.h>

@@ -1,6 +1,6 @@
 #include "cli/read_flags.h"
 
-#include "bytes/load_pool.h"
+#include "bytes/load/load_pool.h"
 
 #include <sluice/error.h>
 

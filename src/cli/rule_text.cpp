@@ -1,7 +1,7 @@
 #include "cli/rule_text.h"
 
 #include "base/text.h"
-#include "bytes/dtype.h"
+#include "bytes/format/dtype.h"
 
 #include <sluice/error.h>
 

@@ -1,8 +1,8 @@
 #pragma once
 // What `sluice verify` found, as text, as JSON, and as the error that it ends with.
 
-#include "bytes/audit.h"
-#include "bytes/inventory.h"
+#include "bytes/format/audit.h"
+#include "bytes/format/inventory.h"
 
 #include <sluice/error.h>
 

@@ -1,7 +1,7 @@
 #include "nn/json_file.h"
 
 #include "base/file.h"
-#include "bytes/impostor.h"
+#include "bytes/format/impostor.h"
 
 #include <sluice/error.h>
 

@@ -1,9 +1,9 @@
 #include "pipeline/backends.h"
 
 #include "base/log.h"
-#include "bytes/checkpoint_state.h"
-#include "bytes/page_cache.h"
-#include "bytes/unchanged.h"
+#include "bytes/format/checkpoint_state.h"
+#include "bytes/format/unchanged.h"
+#include "bytes/read/page_cache.h"
 
 #include <sluice/error.h>
 

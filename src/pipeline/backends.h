@@ -2,8 +2,8 @@
 // How a run's weights come into memory, for all components alike, and the choice of `auto`: a mapping where
 // the system grants one (weights are then computed from where they lie), reading otherwise.
 
-#include "bytes/cache_watch.h"
-#include "bytes/mapped_checkpoint.h"
+#include "bytes/read/cache_watch.h"
+#include "bytes/read/mapped_checkpoint.h"
 #include "weights/weight_source.h"
 
 #include <sluice/progress.h>

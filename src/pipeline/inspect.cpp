@@ -1,6 +1,6 @@
-#include "bytes/impostor.h"
-#include "bytes/inventory.h"
-#include "bytes/json_events.h"
+#include "bytes/format/impostor.h"
+#include "bytes/format/inventory.h"
+#include "bytes/format/json_events.h"
 #include "media/probe.h"
 #include "pipeline/json_text.h"
 

@@ -1,7 +1,7 @@
 #include "weights/load_model.h"
 
 #include "base/text.h"
-#include "bytes/match_targets.h"
+#include "bytes/load/match_targets.h"
 #include "weights/device_sink.h"
 #include "weights/dtype.h"
 

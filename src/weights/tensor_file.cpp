@@ -1,6 +1,6 @@
 #include "weights/tensor_file.h"
 
-#include "bytes/writer.h"
+#include "bytes/format/writer.h"
 #include "weights/dtype.h"
 #include "weights/load_tensors.h"
 

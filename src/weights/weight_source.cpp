@@ -1,7 +1,7 @@
 #include "weights/weight_source.h"
 
-#include "bytes/checkpoint_state.h"
-#include "bytes/unchanged.h"
+#include "bytes/format/checkpoint_state.h"
+#include "bytes/format/unchanged.h"
 #include "weights/dtype.h"
 #include "weights/load_tensors.h"
 

@@ -8,7 +8,7 @@
 //
 // A source serves one thread at a time.  Nobody writes to a leased tensor: it may be the file itself.
 
-#include "bytes/mapped_checkpoint.h"
+#include "bytes/read/mapped_checkpoint.h"
 #include "weights/component.h"
 
 #include <sluice/load.h>

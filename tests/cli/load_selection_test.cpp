@@ -1,5 +1,5 @@
 // `sluice load`: filters, ranks and transforms, by the file that it writes.
-#include "bytes/writer.h"
+#include "bytes/format/writer.h"
 #include "cli/world.h"
 
 #include <cstring>

@@ -1,5 +1,5 @@
 // `sluice load`: what each flag does to what is read, and how.
-#include "bytes/huge_pages.h"
+#include "bytes/load/huge_pages.h"
 #include "cli/world.h"
 
 #include <sluice/units.h>

@@ -1,5 +1,5 @@
 // What a run leaves of its checkpoints in the page cache.
-#include "bytes/page_cache.h"
+#include "bytes/read/page_cache.h"
 #include "compute/world.h"
 #include "support/page_cache.h"
 

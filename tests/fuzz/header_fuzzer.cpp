@@ -1,9 +1,9 @@
 // Any bytes as a safetensors file: the whole way of opening one, without the file.
-#include "bytes/dtype.h"
-#include "bytes/header.h"
-#include "bytes/impostor.h"
-#include "bytes/json_events.h"
-#include "bytes/shard.h"
+#include "bytes/format/dtype.h"
+#include "bytes/format/header.h"
+#include "bytes/format/impostor.h"
+#include "bytes/format/json_events.h"
+#include "bytes/format/shard.h"
 #include "fuzz/check.h"
 
 #include <algorithm>

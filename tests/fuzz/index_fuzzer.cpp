@@ -1,5 +1,5 @@
 // Any bytes as the index of a set of shards.
-#include "bytes/shard_index.h"
+#include "bytes/format/shard_index.h"
 #include "fuzz/check.h"
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 // That parity_test fails where it must.
 #include "parity/suite.h"
 
-#include "bytes/writer.h"
+#include "bytes/format/writer.h"
 #include "support/temporary_folder.h"
 
 #include <ATen/ATen.h>

@@ -1,7 +1,7 @@
 #pragma once
 // Makes chosen calls of io_uring fail while it lives.  One at a time.
 
-#include "bytes/ring_calls.h"
+#include "bytes/read/ring_calls.h"
 
 #include <algorithm>
 #include <cerrno>

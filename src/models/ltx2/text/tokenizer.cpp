@@ -1,6 +1,6 @@
 #include "models/ltx2/text/tokenizer.h"
 
-#include "bytes/impostor.h"
+#include "bytes/format/impostor.h"
 #include "models/ltx2/text/added_tokens.h"
 #include "models/ltx2/text/bpe.h"
 #include "models/ltx2/text/normalizer.h"

@@ -1,6 +1,6 @@
 #include "models/ltx2/files/model_files.h"
 
-#include "bytes/writer.h"
+#include "bytes/format/writer.h"
 #include "models/ltx2/files/key_map.h"
 #include "nn/json_file.h"
 
