@@ -3,7 +3,7 @@
 //   bench_headers [TENSORS [ROUNDS]]      100000 tensors, 11 rounds
 #include <sluice/checkpoint.h>
 
-#include "bytes/json_events.h"
+#include "bytes/format/json_events.h"
 #include "support/synthetic_file.h"
 #include "support/temporary_folder.h"
 

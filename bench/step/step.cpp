@@ -2,7 +2,7 @@
 // of FILE.  Prints JSON: seconds and processor seconds of each step after the warm-up, and a checksum of the
 // velocities; --output keeps the last ones.
 #include "base/allocator.h"
-#include "bytes/writer.h"
+#include "bytes/format/writer.h"
 #include "models/ltx2/transformer/transformer.h"
 #include "nn/json_file.h"
 #include "weights/dtype.h"

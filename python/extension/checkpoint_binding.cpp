@@ -1,8 +1,8 @@
 #include "checkpoint_binding.h"
 
-#include "bytes/load_plan_state.h"
-#include "bytes/match_targets.h"
-#include "bytes/plan_box.h"
+#include "bytes/load/match_targets.h"
+#include "bytes/plan/load_plan_state.h"
+#include "bytes/plan/plan_box.h"
 #include "conversions.h"
 
 #include <sluice/error.h>

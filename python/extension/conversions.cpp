@@ -1,7 +1,7 @@
 #include "conversions.h"
 
 #include "base/text.h"
-#include "bytes/dtype.h"
+#include "bytes/format/dtype.h"
 
 #include <sluice/error.h>
 

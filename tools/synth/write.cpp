@@ -1,7 +1,7 @@
 #include "synth/write.h"
 
 #include "base/file.h"
-#include "bytes/writer.h"
+#include "bytes/format/writer.h"
 #include "synth/fill.h"
 
 #include <sluice/error.h>
