@@ -86,9 +86,9 @@ def set_cache(path, cache):
     """Empties or fills the page cache for one file."""
     file = os.open(path, os.O_RDONLY)
     try:
-        if cache == "cold":
-            os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
-        else:
+        # Emptied first also for warm: what a mapping's faults left lies in smaller pieces, and is slower to copy.
+        os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
+        if cache == "warm":
             while os.read(file, 8 << 20):
                 pass
     finally:

@@ -62,9 +62,6 @@ class Loading {
     const std::vector<Read> reads = plan_reads(work_.ranges, {.chunk = pool_.chunk()});
     facts.small_reads = static_cast<std::size_t>(
         std::ranges::count_if(reads, [](const Read& read) { return read.size < KiB(64); }));
-    const bool any_placed =
-        std::ranges::any_of(pass_.addresses, [](const std::byte* address) { return address != nullptr; });
-    facts.destination_touched = !(work_.fresh && any_placed);
     facts.available_memory = available_memory();
     return facts;
   }

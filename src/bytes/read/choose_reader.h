@@ -17,11 +17,10 @@ struct ShardFacts {
   FileSystemKind kind = FileSystemKind::local;
   Bytes file_size = 0;
   double cached_share = 0;
-  bool direct_possible = false;     // the file opens with O_DIRECT, its alignment is known, a read succeeded
-  bool uncached_possible = false;   // the kernel and the file system know RWF_DONTCACHE
-  Bytes wanted = 0;                 // bytes of this shard that are to be read
-  std::size_t small_reads = 0;      // reads below 64 KiB after neighbours were joined
-  bool destination_touched = true;  // pool buffers, or memory that was written to before
+  bool direct_possible = false;    // the file opens with O_DIRECT, its alignment is known, a read succeeded
+  bool uncached_possible = false;  // the kernel and the file system know RWF_DONTCACHE
+  Bytes wanted = 0;                // bytes of this shard that are to be read
+  std::size_t small_reads = 0;     // reads below 64 KiB after neighbours were joined
   Bytes available_memory = 0;
 };
 
@@ -41,8 +40,8 @@ struct ReadChoice {
 
 // Explicit backends are taken as they are; what `automatic` chooses follows this order: memory and network
 // file systems are read buffered; so is what is mostly cached, many small reads, and what shall stay in the
-// page cache (CachePolicy::keep, prefetch); then direct where it is possible and the destination has been
-// touched; then uncached reads; then buffered reads, with a dropping window where the file does not fit the
+// page cache (CachePolicy::keep, prefetch); then direct where it is possible; then uncached
+// reads; then buffered reads, with a dropping window where the file does not fit the
 // free memory.  CachePolicy::drop gives every buffered way a dropping window and makes reads uncached where
 // that is possible.
 ReadChoice choose_reader(const ShardFacts& facts, const ReadOptions& options, unsigned cores);

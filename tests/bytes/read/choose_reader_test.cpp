@@ -142,16 +142,6 @@ TEST(ChooseReader, reads_uncached_where_direct_reads_are_impossible) {
   EXPECT_EQ(choice.reason, "ext4 takes no direct reads");
 }
 
-TEST(ChooseReader, does_not_read_directly_into_memory_that_was_never_touched) {
-  ShardFacts facts = facts_of_a_disk();
-  facts.destination_touched = false;
-
-  const ReadChoice choice = choose(facts);
-
-  EXPECT_EQ(choice.way, ReadWay::pread_uncached);
-  EXPECT_EQ(choice.reason, "the destination is memory that was never touched");
-}
-
 TEST(ChooseReader, reads_plainly_where_nothing_else_is_possible) {
   ShardFacts facts = facts_of_a_disk();
   facts.direct_possible = facts.uncached_possible = false;
