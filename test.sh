@@ -15,7 +15,7 @@ run_tests() { ctest --test-dir "build/$1" -j "$JOBS" --output-on-failure "${@:2}
 check_bytes_alone() {
   local prefix=$PWD/build/bytes/prefix example
   configure bytes
-  build bytes sluice_bytes
+  build bytes sluice_bytes sluice
   cmake --install build/bytes --prefix "$prefix" >/dev/null
   for example in list_tensors stream_tensors; do
     say "building examples/$example against it"
