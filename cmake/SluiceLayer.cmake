@@ -3,10 +3,10 @@
 #   sluice_layer(bytes PUBLIC sluice_base PRIVATE nlohmann_json::nlohmann_json)
 #   sluice_layer(ltx2_text FOLDER models/ltx2/text ATEN PUBLIC sluice_nn)
 #
-# makes target sluice_<name> from src/<folder>/**.cpp.  ATEN marks the layers that see LibTorch: they share one
-# precompiled ATen header (target sluice_aten, see src/CMakeLists.txt).
+# makes target sluice_<name> from src/<folder>/**.cpp; WITHOUT names a folder below that is a component of its
+# own.  ATEN marks the layers that see LibTorch: they share one precompiled ATen header (target sluice_aten, see src/CMakeLists.txt).
 function(sluice_layer name)
-  cmake_parse_arguments(ARG "ATEN" "FOLDER" "PUBLIC;PRIVATE" ${ARGN})
+  cmake_parse_arguments(ARG "ATEN" "FOLDER;WITHOUT" "PUBLIC;PRIVATE" ${ARGN})
   if(NOT ARG_FOLDER)
     set(ARG_FOLDER ${name})
   endif()
@@ -15,6 +15,9 @@ function(sluice_layer name)
     return()
   endif()
   list(FILTER sources EXCLUDE REGEX "/main\\.cpp$")
+  if(ARG_WITHOUT)
+    list(FILTER sources EXCLUDE REGEX "/${ARG_WITHOUT}/")
+  endif()
   add_library(sluice_${name} STATIC ${sources})
   target_include_directories(sluice_${name} PUBLIC
     $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/src>
@@ -28,13 +31,16 @@ endfunction()
 
 # sluice_test(<folder> [ATEN] LINK targets…): one GoogleTest binary <folder>_test from tests/<folder>/**_test.cpp.
 function(sluice_test name)
-  cmake_parse_arguments(ARG "ATEN" "FOLDER" "LINK" ${ARGN})
+  cmake_parse_arguments(ARG "ATEN" "FOLDER;WITHOUT" "LINK" ${ARGN})
   if(NOT ARG_FOLDER)
     set(ARG_FOLDER ${name})
   endif()
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/${ARG_FOLDER}/*.cpp)
   if(NOT sources)
     return()
+  endif()
+  if(ARG_WITHOUT)
+    list(FILTER sources EXCLUDE REGEX "/${ARG_WITHOUT}/")
   endif()
   add_executable(${name}_test ${sources})
   target_include_directories(${name}_test PRIVATE ${PROJECT_SOURCE_DIR}/tests)
