@@ -21,7 +21,8 @@ class PeakMemory {
 
  private:
   std::atomic<Bytes> peak_ = 0;  // raised by the sampler while it runs, else by finish()
-  std::jthread sampler_;
+  bool finished_ = false;
+  std::jthread sampler_;  // none where the system refuses a thread
 };
 
 }  // namespace sluice

@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <cerrno>
+#include <cstdio>
 #include <random>
 #include <string>
 #include <system_error>
@@ -107,12 +108,15 @@ TemporaryFile::TemporaryFile(fs::path target) : target_(std::move(target)), dest
   if (descriptor < 0) throw cannot("create a file in its folder", target_, errno);
   ::close(descriptor);
   temporary_ = std::move(candidate);
+  std::error_code ignored;
+  replaces_ = fs::exists(destination_, ignored);
 }
 
 TemporaryFile::TemporaryFile(TemporaryFile&& other) noexcept
     : target_(std::move(other.target_)),
       destination_(std::move(other.destination_)),
-      temporary_(std::exchange(other.temporary_, {})) {}
+      temporary_(std::exchange(other.temporary_, {})),
+      replaces_(other.replaces_) {}
 
 TemporaryFile::~TemporaryFile() {
   if (!temporary_.empty()) ::unlink(temporary_.c_str());
@@ -123,10 +127,21 @@ void TemporaryFile::commit() {
     File written = File::open_for_writing(temporary_);
     if (syscalls().fsync(written.descriptor()) != 0) throw cannot("flush to disk", target_, errno);
   }
-  if (::rename(temporary_.c_str(), destination_.c_str()) != 0)
+  if (!rename_new() && ::rename(temporary_.c_str(), destination_.c_str()) != 0)
     throw cannot("rename the finished file", target_, errno);
   temporary_.clear();
   flush_folder(folder_of(destination_));
+}
+
+// True if the file has its name now; false if a plain rename has to do.
+bool TemporaryFile::rename_new() {
+  if (replaces_) return false;
+  if (::renameat2(AT_FDCWD, temporary_.c_str(), AT_FDCWD, destination_.c_str(), RENAME_NOREPLACE) == 0)
+    return true;
+  if (errno != EEXIST) return false;  // not every file system knows it
+  const fs::path kept = std::exchange(temporary_, {});
+  throw Error(ErrorKind::io, fmt::format("{}: somebody else made this file meanwhile", target_.string()),
+              fmt::format("the finished file is {}: give it the name that you want", kept.string()));
 }
 
 }  // namespace sluice

@@ -25,13 +25,18 @@ class TemporaryFile {
   const std::filesystem::path& path() const { return temporary_; }  // write here
   const std::filesystem::path& target() const { return target_; }
 
-  // fsync of the file, rename onto the target, fsync of the folder.  Error(io).
+  // fsync of the file, rename onto the target, fsync of the folder.  Error(io).  A target that was not there
+  // when this began and is there now is somebody else's: it stays, the finished file keeps its temporary name,
+  // and Error(io) names that.
   void commit();
 
  private:
+  bool rename_new();
+
   std::filesystem::path target_;
   std::filesystem::path destination_;  // the target, or what it points to
   std::filesystem::path temporary_;    // empty: nothing to remove any more
+  bool replaces_ = false;              // there was a file of the target's name at the start
 };
 
 }  // namespace sluice

@@ -222,12 +222,16 @@ Action add_load(CLI::App& app) {
       ->group(group);
   app.add_flag("--dry-run", flags->dry_run, "check everything and show the result's tensors; headers only")
       ->group(group);
-  app.add_option("-o,--output", flags->output, "write the tensors to one safetensors file")
-      ->excludes(into)
-      ->excludes(repeat)
-      ->group("Output");
+  auto* output = app.add_option("-o,--output", flags->output, "write the tensors to one safetensors file")
+                     ->excludes(into)
+                     ->excludes(repeat)
+                     ->group("Output");
   app.add_flag("--overwrite", flags->overwrite, "an existing file may be replaced")->group("Output");
-  return [flags](const Context& context) { run_load(*flags, context); };
+  return [flags, output](const Context& context) {
+    if (output->count() > 0 && flags->output.empty())
+      throw Error(ErrorKind::usage, "--output is empty", "name a file");
+    run_load(*flags, context);
+  };
 }
 
 }  // namespace sluice::cli

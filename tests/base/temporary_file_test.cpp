@@ -72,6 +72,19 @@ TEST(TemporaryFile, keeps_the_old_file_until_the_new_one_is_complete) {
   EXPECT_EQ(file_content(folder / "out.mp4"), "new");
 }
 
+TEST(TemporaryFile, leaves_a_file_that_somebody_else_made_meanwhile_and_says_where_its_own_is) {
+  const TemporaryFolder folder;
+  TemporaryFile file(folder / "out.bin");
+  write_file(file.path(), "mine");
+  write_file(folder / "out.bin", "theirs");
+  const std::string kept = file.path().string();
+
+  EXPECT_THAT([&] { file.commit(); },
+              ThrowsError(ErrorKind::io, HasSubstr("somebody else"), HasSubstr(kept)));
+  EXPECT_EQ(file_content(folder / "out.bin"), "theirs");
+  EXPECT_EQ(file_content(kept), "mine");
+}
+
 TEST(TemporaryFile, is_removed_once_when_moved) {
   TemporaryFolder folder;
   std::optional<TemporaryFile> first(folder / "out.mp4");

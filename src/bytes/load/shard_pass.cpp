@@ -161,7 +161,7 @@ void run_with_threads(ShardPass& pass, ShardReader& reader, const ConsumeRead& c
     for (unsigned i = 0; i < pass.threads; ++i)
       readers.push_back(start_thread([&] { work(reading, queue, reader); }));
   } catch (const std::system_error& error) {
-    warn(fmt::format("the system refused a reader thread: {} of {} read", readers.size(), pass.threads));
+    warn(fmt::format("the system refused a reader thread: {} of {} started", readers.size(), pass.threads));
   }
   if (readers.empty()) {
     run_alone(reading, queue, reader, consume, cancel);
