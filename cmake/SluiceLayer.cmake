@@ -4,7 +4,8 @@
 #   sluice_layer(ltx2_text FOLDER models/ltx2/text ATEN PUBLIC sluice_nn)
 #
 # makes target sluice_<name> from src/<folder>/**.cpp; WITHOUT names a folder below that is a component of its
-# own.  ATEN marks the layers that see LibTorch: they share one precompiled ATen header (target sluice_aten, see src/CMakeLists.txt).
+# own.  ATEN marks the layers that see LibTorch: they share one precompiled ATen header (target sluice_aten, see
+# src/CMakeLists.txt).
 function(sluice_layer name)
   cmake_parse_arguments(ARG "ATEN" "FOLDER;WITHOUT" "PUBLIC;PRIVATE" ${ARGN})
   if(NOT ARG_FOLDER)
