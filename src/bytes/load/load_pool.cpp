@@ -48,7 +48,8 @@ std::vector<std::span<std::byte>> LoadPool::buffers(std::size_t most) {
   const std::size_t count = std::max<std::size_t>(2, std::min<std::size_t>(most, limit_ / chunk_));
   if (!slab_) {
     std::lock_guard lock(spare_mutex);
-    slab_ = spare ? std::move(spare) : std::make_unique<Slab>();
+    // A request of the disk holds 254 pieces of memory: 1 MiB of small pages, all of a read in huge ones.
+    slab_ = spare ? std::move(spare) : std::make_unique<Slab>(HugePages::always);
   }
   used_ = std::max(used_, count * chunk_);
   slab_->reserve(used_);
