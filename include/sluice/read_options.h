@@ -37,6 +37,10 @@ inline constexpr Bytes kMostChunk = MiB(256);
 inline constexpr Bytes kDefaultPool = MiB(32);
 inline constexpr Bytes kMostPool = GiB(4);
 
+// io_uring requests in flight.
+inline constexpr unsigned kDefaultDepth = 8;
+inline constexpr unsigned kMostDepth = 256;
+
 struct ReadOptions {
   ReadBackend backend = ReadBackend::automatic;
   CachePolicy cache = CachePolicy::automatic;

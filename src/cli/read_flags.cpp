@@ -10,7 +10,6 @@ namespace sluice::cli {
 namespace {
 
 constexpr unsigned kMostThreads = 1024;  // as of the commands that compute
-constexpr unsigned kMostDepth = 256;
 
 // 0 is what was not given.
 void require_at_most(const char* flag, unsigned value, unsigned most) {

@@ -26,7 +26,7 @@ Bytes element_size(Dtype dtype) {
 struct Deliverer::Staging {
   Staging(const Target& target)
       : tensor(target.tensor), size(staging_size(target)), memory(new std::byte[size]) {
-    tensor.dtype = staging_dtype(target);
+    tensor.dtype = target.assembled;
     tensor.size = size;
   }
   std::span<std::byte> bytes() { return {memory.get(), size}; }

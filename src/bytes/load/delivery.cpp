@@ -3,7 +3,6 @@
 #include "bytes/format/dtype.h"
 
 #include <algorithm>
-#include <numeric>
 
 namespace sluice::bytes {
 namespace {
@@ -43,12 +42,8 @@ std::vector<Delivery> decide_delivery(const PlanState& plan, const std::vector<b
   return deliveries;
 }
 
-Dtype staging_dtype(const Target& target) {
-  return target.quantized ? target.assembled : target.tensor.dtype;
-}
-
 Bytes staging_size(const Target& target) {
-  return checked_size(staging_dtype(target), target.tensor.shape).value();
+  return checked_size(target.assembled, target.tensor.shape).value();
 }
 
 Bytes peak_staging(const PlanState& plan, std::span<const Delivery> deliveries) {

@@ -20,8 +20,7 @@ enum class Delivery {
 // `has_memory`: by target.  What comes as it is read must come without another target in between.
 std::vector<Delivery> decide_delivery(const PlanState& plan, const std::vector<bool>& has_memory);
 
-// The dtype in which a staged target is put together: its own, or what is quantized.
-Dtype staging_dtype(const Target& target);
+// Of the buffer in which a staged target is put together.
 Bytes staging_size(const Target& target);
 
 // The most that staging buffers hold at one time while the plan is read in order.

@@ -18,8 +18,6 @@
 namespace sluice::bytes {
 namespace {
 
-constexpr unsigned kDefaultDepth = 8;
-constexpr unsigned kMostDepth = 256;
 // Buffers beyond one a reader: one with the consumer, one ready for it.
 constexpr std::size_t kSpareBuffers = 2;
 
@@ -36,7 +34,7 @@ class Loading {
     pass_.ranges = work.ranges;
     pass_.addresses = range_addresses(work.plan, work.ranges, work.deliverer.destinations());
     facts_ = facts();
-    choice_ = choose_reader(facts_, options_, std::max(1u, std::thread::hardware_concurrency()));
+    choose();
   }
 
   ShardLoadReport run(const CancelToken* cancel, const std::function<void(Bytes)>& delivered) {
@@ -56,6 +54,10 @@ class Loading {
   }
 
  private:
+  void choose() {
+    choice_ = choose_reader(facts_, options_, std::max(1u, std::thread::hardware_concurrency()));
+  }
+
   ShardFacts facts() const {
     ShardFacts facts = collect_facts(file_, options_);
     for (const WantedRange& range : work_.ranges) facts.wanted += range.size;
@@ -83,6 +85,23 @@ class Loading {
   DescribeOffset describer() const {
     return [this](Bytes offset) { return describe(offset); };
   }
+
+  // The pass drops behind itself in this scope, if that was chosen; else nobody asks what is resident.
+  class WindowOfPass {
+   public:
+    WindowOfPass(Loading& loading, CacheWindow::Unmap unmap) : pass_(loading.pass_) {
+      if (!loading.choice_.drop_behind) return;
+      window_.emplace(loading.file_, std::move(unmap));
+      pass_.window = &*window_;
+    }
+    ~WindowOfPass() { pass_.window = nullptr; }
+    WindowOfPass(const WindowOfPass&) = delete;
+    WindowOfPass& operator=(const WindowOfPass&) = delete;
+
+   private:
+    ShardPass& pass_;
+    std::optional<CacheWindow> window_;
+  };
 
   // Reads, their routes and the buffers that they need.
   void plan_pass(const RouteLimits& limits, std::size_t readers) {
@@ -126,11 +145,9 @@ class Loading {
       choice_.way = ReadWay::pread;
       return std::nullopt;
     }
-    CacheWindow window(file_, {});
-    pass_.window = choice_.drop_behind ? &window : nullptr;
+    const WindowOfPass window(*this, {});
     if (run_with_ring(pass_, *ring, consume, cancel))
       return report(direct ? "uring direct" : "uring", 1, ring->requests());
-    pass_.window = nullptr;
     warn_(fmt::format("{}: the system refused the thread of an io_uring", file_.path().string()));
     return std::nullopt;
   }
@@ -143,7 +160,7 @@ class Loading {
       if (error.kind() != ErrorKind::io || options_.backend != ReadBackend::automatic) throw;
       warn_(fmt::format("{}: reading through the page cache instead", error.what()));
       facts_.direct_possible = false;
-      choice_ = choose_reader(facts_, options_, std::max(1u, std::thread::hardware_concurrency()));
+      choose();
       return open_shard_reader(choice_.way, file_, describer(), warn_, size);
     }
   }
@@ -153,8 +170,7 @@ class Loading {
     plan_pass({.alignment = reader->alignment(), .scatter = reader->alignment().offset == 1},
               choice_.threads);
     pass_.threads = static_cast<unsigned>(std::min<std::size_t>(choice_.threads, pass_.reads.size()));
-    CacheWindow window(file_, [&](Bytes begin, Bytes end) { reader->let_go(begin, end); });
-    pass_.window = choice_.drop_behind ? &window : nullptr;
+    const WindowOfPass window(*this, [&](Bytes begin, Bytes end) { reader->let_go(begin, end); });
     run_with_threads(pass_, *reader, consume, cancel, warn_);
     return report(std::string(to_string(reader->way())), pass_.threads, reader->requests());
   }

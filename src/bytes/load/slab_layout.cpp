@@ -1,8 +1,8 @@
-#include "bytes/load/delivery.h"
+#include "bytes/plan/load_plan_state.h"
 
 #include <sluice/sinks.h>
 
-#include <numeric>
+#include <vector>
 
 namespace sluice {
 namespace {

@@ -20,6 +20,7 @@ Target straight(Bytes size) {
   Target target{
       .tensor = {.name = "t", .dtype = Dtype::U8, .shape = {static_cast<std::int64_t>(size)}, .size = size}};
   target.parts.push_back(part({{0, static_cast<std::int64_t>(size)}}, {0}, Dtype::U8));
+  target.assembled = Dtype::U8;
   target.straight = true;
   return target;
 }
@@ -68,7 +69,7 @@ TEST(Delivery, counts_the_staging_buffers_that_exist_at_one_time) {
 TEST(Delivery, counts_quantized_values_beside_what_they_come_from) {
   Target target = straight(4);
   target.quantized = true;
-  target.parts.front().source.dtype = Dtype::F32;
+  target.parts.front().source.dtype = target.assembled = Dtype::F32;
   const PlanState state = plan({target}, {range(0, 16, 0)});
 
   EXPECT_EQ(peak_staging(state, decide_delivery(state, {false})), 20u);
