@@ -31,6 +31,21 @@ enum class Variant {
 
 enum class ComputeDtype { automatic, f32, bf16 };
 
+// Where weights are while a phase computes with them.  Results are the same.
+enum class StageFrom {
+  automatic,  // what the memory limit allows: in place or in memory what fits, the rest from disk
+  memory,     // a component is read once and stays until its phase ends
+  disk,       // a few slots of memory through which weights are read again for every pass
+  device,     // on the device that computes; with the CPU that is memory
+};
+
+enum class DecodeMode {
+  automatic,  // stream, in spatial tiles on top (with a warning: they change the picture) where it must be
+  stream,     // exact, in memory that does not depend on the clip's length
+  whole,      // exact, the clip at once
+  tiled,      // the reference's overlapping tiles with blending: changes the picture
+};
+
 // How one stream is pushed away from worse predictions; empty values take the variant's default.
 struct GuidanceRequest {
   std::optional<double> cfg;       // 1: off
@@ -65,6 +80,13 @@ struct Request {
   CachePolicy cache = CachePolicy::automatic;         // drop: after each phase, for mapped weights
   int threads = 0;                                    // 0: as many as there are cores
 
+  StageFrom stage_from = StageFrom::automatic;
+  std::optional<std::int64_t> resident_blocks;  // of those staged from disk, how many stay in memory
+  // For everything a run causes: anonymous and pinned memory, page cache.  Empty: what is available.
+  std::optional<Bytes> memory_limit;
+  std::optional<Bytes> attention_budget;  // scratch of an attention; empty: chosen
+  DecodeMode decode = DecodeMode::automatic;
+
   // Values given instead of computed or drawn: a safetensors file with any of video_noise, audio_noise,
   // prompt_embeds, prompt_attention_mask, negative_prompt_embeds, negative_prompt_attention_mask.
   std::filesystem::path inject;
@@ -86,6 +108,11 @@ struct Outputs {
   std::filesystem::path trace;       // safetensors: step_<k>.*, context.*, final.*
   std::filesystem::path report;      // JSON
   bool overwrite = false;
+
+  // What an interrupted or killed run goes on from: contexts and the latents after each step, removed when
+  // everything is made.  Empty: "<first output>.sluice-work" beside the first output.
+  std::filesystem::path work_dir;
+  bool resume = false;  // from work_dir; Error(usage) naming what differs if the request is another
 };
 
 // Makes the video.  Returns the report (JSON), which `outputs.report` gets too.

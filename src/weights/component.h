@@ -8,16 +8,29 @@
 
 #include <functional>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 namespace sluice::weights {
 
+enum class QuantFormat { fp8, nf4 };
+
+// What belongs to a quantized matrix beside its values.
+struct QuantizedTensor {
+  QuantFormat format = QuantFormat::fp8;
+  // fp8: F32, one element, or none where no tensor of the checkpoint has a scale; nf4: F32, absmax a block.
+  std::optional<TensorInfo> scales;
+  std::vector<TensorInfo> checked;  // nf4: quant_map and quant_state, looked at once and not leased
+};
+
 struct ComponentTable {
   std::string name;                                        // "transformer", for messages
   Checkpoint checkpoint;                                   // the files
   std::map<std::string, TensorInfo, std::less<>> tensors;  // model's parameter name -> where it lies
+  // Parameters of `tensors` that are quantized (see quantized.h).
+  std::map<std::string, QuantizedTensor, std::less<>> quantized = {};
 };
 
 // The whole checkpoint as one component, names unchanged.

@@ -15,10 +15,21 @@ class Tensor;
 
 namespace sluice::weights {
 
+// Rows of a matrix (or vector) that a group takes by themselves, so that a projection of gigabytes can be
+// read and computed with in pieces.
+struct RowRange {
+  std::int64_t begin = 0;
+  std::int64_t count = 0;  // 0: all of them
+};
+
 struct Parameter {
   std::string name;  // as diffusers / transformers name it: "transformer_blocks.3.attn1.to_q.weight"
-  std::vector<std::int64_t> shape;  // what the config says it must be
+  std::vector<std::int64_t> shape;  // what the config says it must be, all rows
   at::Tensor* slot;
+  // Where the scales of a quantized matrix go (kernels/matrix.h says what they are); nullptr: the parameter
+  // must not be quantized.  Left undefined by a dense matrix.
+  at::Tensor* scales = nullptr;
+  RowRange rows = {};  // the slot gets these; of a quantized matrix whole blocks of its scales
 };
 
 struct ParameterGroup {
@@ -37,6 +48,12 @@ class ParameterScope {
 
   void add(std::string_view name, at::Tensor& slot, std::vector<std::int64_t> shape) const {
     group_->parameters.push_back({join(name), std::move(shape), &slot});
+  }
+
+  // A matrix that may be quantized; `rows`: only these.
+  void add_matrix(std::string_view name, at::Tensor& slot, at::Tensor& scales,
+                  std::vector<std::int64_t> shape, RowRange rows = {}) const {
+    group_->parameters.push_back({join(name), std::move(shape), &slot, &scales, rows});
   }
 
  private:
