@@ -44,14 +44,16 @@ struct IgnoreRule {
 };
 
 struct Accounting {
-  std::size_t bound = 0;  // parameters, each with its tensor
-  Bytes bound_bytes = 0;
+  std::size_t bound = 0;  // parameters, each with its tensor; several groups may take rows of one
+  Bytes bound_bytes = 0;  // with scales
   std::map<std::string, std::size_t> ignored;  // reason -> tensors
 };
 
 // Every parameter has a tensor of its shape (up to dimensions of size 1) in a dtype that can be computed
-// with, and every tensor is used or ignored.  Else Error(mismatch / bad_input) that lists what is missing,
-// unexpected or of another shape: names as they are in the file, at most ten of each, with counts.
+// with, or quantized and a place for its scales, and every tensor is used or ignored.  Else Error(mismatch /
+// bad_input) that lists what is missing, unexpected or of another shape: names as they are in the file, at
+// most ten of each, with counts.  Error(internal) where groups that take rows of one parameter do not take
+// all of them, each once.
 Accounting account(const ComponentTable& table, std::span<const ParameterGroup* const> groups,
                    std::span<const IgnoreRule> ignore = {});
 

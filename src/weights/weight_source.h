@@ -15,6 +15,7 @@
 
 #include <functional>
 #include <memory>
+#include <span>
 #include <vector>
 
 namespace sluice::weights {
@@ -37,6 +38,10 @@ class WeightSource {
   virtual ~WeightSource() = default;
 
   virtual WeightLease acquire(const ParameterGroup& group) = 0;
+
+  // Single rows of a dense table, as read_rows() has them: of a table of gigabytes only these are read, and
+  // none of it is kept.
+  virtual at::Tensor rows(const Parameter& table, std::span<const std::int64_t> ids) = 0;
 
   // Throws if a file changed since it was opened, so that what was computed from it cannot be trusted.
   virtual void check() const = 0;

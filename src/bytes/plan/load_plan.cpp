@@ -1,11 +1,13 @@
 #include <sluice/load.h>
 
 #include "base/text.h"
+#include "bytes/format/checkpoint_state.h"
 #include "bytes/format/dtype.h"
 #include "bytes/load/delivery.h"
 #include "bytes/plan/filters.h"
 #include "bytes/plan/part_runs.h"
 #include "bytes/plan/plan_box.h"
+#include "bytes/plan/plan_pieces.h"
 #include "bytes/plan/transform_rules.h"
 #include "bytes/plan/virtual_tensor.h"
 
@@ -219,6 +221,13 @@ VirtualTensor cut_box(const TensorInfo& tensor, std::span<const Interval> box, P
   return cut;
 }
 
+LoadPlan plan_as_they_are(const Checkpoint& checkpoint, std::vector<VirtualTensor> tensors) {
+  auto state = std::make_shared<PlanState>(checkpoint);
+  add_targets(*state, std::move(tensors));
+  add_ranges(*state);
+  return LoadPlanAccess::make(std::move(state));
+}
+
 }  // namespace
 
 LoadPlan plan_box(const Checkpoint& checkpoint, const TensorInfo& tensor, std::span<const Interval> box) {
@@ -227,10 +236,23 @@ LoadPlan plan_box(const Checkpoint& checkpoint, const TensorInfo& tensor, std::s
   tensors.push_back(cut_box(tensor, box, problems));
   if (problems.empty()) check_bytes(tensors, problems);
   problems.throw_if_any(checkpoint.path());
-  auto state = std::make_shared<PlanState>(checkpoint);
-  add_targets(*state, std::move(tensors));
-  add_ranges(*state);
-  return LoadPlanAccess::make(std::move(state));
+  return plan_as_they_are(checkpoint, std::move(tensors));
+}
+
+LoadPlan plan_pieces(const Checkpoint& checkpoint, std::span<const TensorInfo> pieces) {
+  std::vector<VirtualTensor> tensors;
+  tensors.reserve(pieces.size());
+  std::pair<std::size_t, Bytes> end;  // of the pieces so far: shard, and the byte behind the last
+  for (const TensorInfo& piece : pieces) {
+    check_range(CheckpointAccess::state(checkpoint), piece, 0, piece.size);
+    if (const std::pair begin(piece.shard, piece.offset); begin < end) {
+      throw Error(ErrorKind::internal, fmt::format("{}: a piece of tensor {} begins before the last one ends",
+                                                   checkpoint.path().string(), in_quotes(piece.name)));
+    }
+    end = {piece.shard, piece.offset + piece.size};
+    tensors.emplace_back(piece);
+  }
+  return plan_as_they_are(checkpoint, std::move(tensors));
 }
 
 }  // namespace bytes

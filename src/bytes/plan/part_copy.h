@@ -20,7 +20,11 @@ void cast_elements(Dtype from_dtype, std::span<const std::byte> from, Dtype to_d
 void copy_piece(const Part& part, const TargetTensor& tensor, Bytes part_offset,
                 std::span<const std::byte> piece, std::span<std::byte> target);
 
-// value / scale, rounded to F8_E4M3, with scale = absmax / 448 (1 for a tensor of zeros).  Returns the scale.
+// What brings `largest` to 448, the largest value of F8_E4M3; 1 for 0.  The least normal number at least:
+// below it a scale has too few bits to do that.
+float f8_e4m3_scale(double largest);
+
+// value / scale in F32, rounded to F8_E4M3, with scale = absmax / 448 (1 for a tensor of zeros).  Returns the scale.
 // Error(non_finite) naming the tensor for NaN and infinities.
 float quantize_to_f8_e4m3(Dtype from_dtype, std::span<const std::byte> from, std::span<std::byte> to,
                           std::string_view name);

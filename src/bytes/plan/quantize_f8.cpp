@@ -50,29 +50,35 @@ double largest_magnitude(Dtype dtype, std::span<const std::byte> from, std::stri
   return largest;
 }
 
-// The least normal number at least: below it a scale has too few bits to bring the largest value to 448.
 float scale_for(double largest, std::string_view name) {
-  if (largest == 0) return 1;
-  const double scale = largest / kLargest;
-  if (scale > std::numeric_limits<float>::max()) {
+  if (largest / kLargest > std::numeric_limits<float>::max()) {
     throw Error(
         ErrorKind::non_finite,
         fmt::format("tensor {} has values up to {:g}, whose scale is beyond F32", in_quotes(name), largest),
         "leave it out of what is quantized");
   }
-  return std::max(static_cast<float>(scale), std::numeric_limits<float>::min());
+  return f8_e4m3_scale(largest);
+}
+
+// In F32, as the reference divides: the quotient is rounded before it is rounded to F8.
+float divided(double value, float scale) {
+  if (std::abs(value) <= std::numeric_limits<float>::max()) return static_cast<float>(value) / scale;
+  return f32_for_rounding(value / scale);
 }
 
 }  // namespace
+
+float f8_e4m3_scale(double largest) {
+  if (largest == 0) return 1;
+  return std::max(static_cast<float>(largest / kLargest), std::numeric_limits<float>::min());
+}
 
 float quantize_to_f8_e4m3(Dtype from_dtype, std::span<const std::byte> from, std::span<std::byte> to,
                           std::string_view name) {
   const float scale = scale_for(largest_magnitude(from_dtype, from, name), name);
   each_block(from_dtype, from, [&](std::size_t first, std::span<const double> values) {
-    for (std::size_t i = 0; i < values.size(); ++i) {
-      const float value = f32_for_rounding(values[i] / scale);
-      to[first + i] = static_cast<std::byte>(F8E4M3Format::from_f32(value));
-    }
+    for (std::size_t i = 0; i < values.size(); ++i)
+      to[first + i] = static_cast<std::byte>(F8E4M3Format::from_f32(divided(values[i], scale)));
   });
   return scale;
 }

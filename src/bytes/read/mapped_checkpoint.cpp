@@ -11,18 +11,17 @@
 
 #include <fmt/format.h>
 
-#include <atomic>
+#include <mutex>
 #include <optional>
+#include <set>
+#include <utility>
 #include <vector>
 
 namespace sluice::bytes {
 
 struct MappedCheckpoint::State {
   State(const Checkpoint& from, CachePolicy policy)
-      : checkpoint(from),
-        files(CheckpointAccess::state(checkpoint)),
-        cache(policy),
-        seen(files.tensors.size()) {
+      : checkpoint(from), files(CheckpointAccess::state(checkpoint)), cache(policy) {
     mappings.reserve(files.shards.size());
     for (std::size_t i = 0; i < files.shards.size(); ++i)
       mappings.emplace_back(files.files[i], files.shards[i].file_size);
@@ -32,10 +31,11 @@ struct MappedCheckpoint::State {
   const Checkpoint checkpoint;  // keeps the files open
   const CheckpointAccess::State& files;
   const CachePolicy cache;
-  std::vector<Mapping> mappings;        // one a shard
-  std::optional<CacheWatch> watch;      // with CachePolicy::drop
-  std::vector<std::atomic<bool>> seen;  // by tensor: its view was asked for
-  std::atomic<Bytes> viewed = 0;
+  std::vector<Mapping> mappings;    // one a shard
+  std::optional<CacheWatch> watch;  // with CachePolicy::drop
+  std::mutex mutex;
+  std::set<std::pair<std::size_t, Bytes>> seen;  // shard and offset of views; guarded by mutex
+  Bytes viewed = 0;                              // of them; guarded by mutex
 };
 
 MappedCheckpoint::MappedCheckpoint(const Checkpoint& checkpoint, CachePolicy cache)
@@ -45,9 +45,10 @@ MappedCheckpoint::~MappedCheckpoint() = default;
 
 std::span<const std::byte> MappedCheckpoint::view(const TensorInfo& tensor) const {
   check_range(state_->files, tensor, 0, tensor.size);
-  const TensorInfo* known = state_->checkpoint.find(tensor.name);
-  const auto index = static_cast<std::size_t>(known - state_->files.tensors.data());
-  if (known != nullptr && !state_->seen[index].exchange(true)) state_->viewed += tensor.size;
+  if (tensor.size > 0) {
+    const std::lock_guard lock(state_->mutex);
+    if (state_->seen.emplace(tensor.shard, tensor.offset).second) state_->viewed += tensor.size;
+  }
   return state_->mappings[tensor.shard].bytes().subspan(tensor.offset, tensor.size);
 }
 
@@ -77,6 +78,7 @@ void MappedCheckpoint::check() const {
 }
 
 Bytes MappedCheckpoint::bytes_viewed() const {
+  const std::lock_guard lock(state_->mutex);
   return state_->viewed;
 }
 

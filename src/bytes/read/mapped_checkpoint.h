@@ -18,8 +18,8 @@ class MappedCheckpoint {
   explicit MappedCheckpoint(const Checkpoint& checkpoint, CachePolicy cache = CachePolicy::automatic);
   ~MappedCheckpoint();
 
-  // The tensor's bytes, valid as long as this object.  The address has the alignment that the file offset
-  // has: do not assume that of the dtype.
+  // The bytes of a tensor, or of a run inside one that is described as a tensor; valid as long as this
+  // object. The address has the alignment that the file offset has: do not assume that of the dtype.
   std::span<const std::byte> view(const TensorInfo& tensor) const;
 
   // With CachePolicy::prefetch asks the system to read the tensor ahead, in large pieces; else does nothing.
@@ -34,7 +34,7 @@ class MappedCheckpoint {
   // a result.
   void check() const;
 
-  // Bytes of tensors whose view was asked for, each counted once; for reports.
+  // Bytes of tensors and runs whose view was asked for, each counted once; for reports.
   Bytes bytes_viewed() const;
 
  private:
