@@ -1,6 +1,7 @@
 #include "kernels/linear.h"
 
 #include "kernels/scratch.h"
+#include "kernels/widen.h"
 
 #include <ATen/ATen.h>
 #include <ATen/core/dispatch/Dispatcher.h>
@@ -36,23 +37,23 @@ std::optional<at::Tensor> bias_rows(const at::Tensor& bias, std::int64_t begin, 
 
 }  // namespace
 
-at::Tensor linear(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, Epilogue epilogue) {
+at::Tensor linear(const at::Tensor& x, const Matrix& weight, const at::Tensor& bias, Epilogue epilogue) {
   const at::Tensor b = bias.defined() ? bias.to(x.scalar_type()) : bias;
-  const std::int64_t out = weight.size(0), in = weight.size(1);
+  const std::int64_t out = weight.rows, in = weight.columns;
   if (x.numel() == 0) {
     auto shape = x.sizes().vec();
     shape.back() = out;
     return at::empty(shape, x.options());
   }
   const at::Tensor input = x.contiguous();
-  if (weight.scalar_type() == x.scalar_type())
-    return onednn_linear(input, weight, bias_rows(b, 0, out), epilogue);
+  if (weight.values.scalar_type() == x.scalar_type() && is_aligned(weight.values))
+    return onednn_linear(input, weight.values.view({out, in}), bias_rows(b, 0, out), epilogue);
 
   const std::int64_t row_bytes = in * static_cast<std::int64_t>(x.element_size());
   const std::int64_t tile = std::clamp<std::int64_t>(kTileBytes / row_bytes, 1, out);
   auto product = [&](std::int64_t begin, std::int64_t end) {
     at::Tensor widened = scratch({end - begin, in}, x.scalar_type());
-    widened.copy_(weight.slice(0, begin, end));
+    widen_rows(weight, begin, end, widened);
     return onednn_linear(input, widened, bias_rows(b, begin, end), epilogue);
   };
   if (tile == out) return product(0, out);
@@ -69,10 +70,12 @@ at::Tensor linear(const at::Tensor& x, const at::Tensor& weight, const at::Tenso
 
 namespace reference {
 
-at::Tensor linear(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, Epilogue epilogue) {
+at::Tensor linear(const at::Tensor& x, const Matrix& weight, const at::Tensor& bias, Epilogue epilogue) {
   std::optional<at::Tensor> b;
   if (bias.defined()) b = bias.to(x.scalar_type());
-  at::Tensor y = at::linear(x, weight.to(x.scalar_type()), b);
+  at::Tensor widened = at::empty({weight.rows, weight.columns}, x.options());
+  reference::widen_rows(weight, 0, weight.rows, widened);
+  at::Tensor y = at::linear(x, widened, b);
   return epilogue == Epilogue::gelu_tanh ? at::gelu(y, "tanh") : y;
 }
 

@@ -4,20 +4,22 @@
 // oneDNN's in both dtypes: its f32 product runs at more than twice the rate of LibTorch's default here
 // (bench/step).
 
+#include "kernels/matrix.h"
+
 #include <ATen/core/Tensor.h>
 
 namespace sluice::kernels {
 
 enum class Epilogue { none, gelu_tanh };
 
-// x: [..., in], weight: [out, in] in bf16, f16 or f32, bias: [out] or undefined.  Returns [..., out] in x's
-// dtype (f32 or bf16).
-at::Tensor linear(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,
+// x: [..., in], weight: [out, in], bias: [out] or undefined.  Returns [..., out] in x's dtype (f32 or bf16).
+// Tensors may lie at any address; the result is the same.
+at::Tensor linear(const at::Tensor& x, const Matrix& weight, const at::Tensor& bias,
                   Epilogue epilogue = Epilogue::none);
 
 namespace reference {
 // The plain twin: widens the whole weight.
-at::Tensor linear(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,
+at::Tensor linear(const at::Tensor& x, const Matrix& weight, const at::Tensor& bias,
                   Epilogue epilogue = Epilogue::none);
 }  // namespace reference
 

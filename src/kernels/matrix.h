@@ -15,6 +15,8 @@ enum class MatrixFormat {
           // scales: f32 [ceil(rows * columns / 64)], the absmax of 64 consecutive values
 };
 
+inline constexpr std::int64_t kNf4Block = 64;  // values with one absmax, in storage order of the whole matrix
+
 struct Matrix {
   at::Tensor values;
   at::Tensor scales;
@@ -23,9 +25,14 @@ struct Matrix {
 
   Matrix() = default;
   Matrix(const at::Tensor& dense);  // NOLINT(google-explicit-constructor): every dense tensor is a matrix
+  // Error(internal) where the sizes do not fit each other.
   Matrix(at::Tensor values, at::Tensor scales, std::int64_t rows, std::int64_t columns);
 
   MatrixFormat format() const;  // from the dtype of `values`
 };
+
+// Whether the tensor's address suits its dtype: a file promises nothing, and products are given only what
+// does.
+bool is_aligned(const at::Tensor& x);
 
 }  // namespace sluice::kernels

@@ -10,16 +10,22 @@
 namespace sluice::nn {
 
 void declare(const weights::ParameterScope& scope, Linear& layer, LinearShape shape) {
-  scope.add("weight", layer.weight, {shape.out, shape.in});
-  if (shape.bias == Bias::yes) scope.add("bias", layer.bias, {shape.out});
+  layer.in = shape.in;
+  layer.out = shape.rows.count == 0 ? shape.out : shape.rows.count;
+  scope.add_matrix("weight", layer.weight, layer.scales, {shape.out, shape.in}, shape.rows);
+  if (shape.bias == Bias::yes) scope.add("bias", layer.bias, {shape.out}, shape.rows);
+}
+
+kernels::Matrix matrix(const Linear& layer) {
+  return {layer.weight, layer.scales, layer.out, layer.in};
 }
 
 at::Tensor linear(const Linear& layer, const at::Tensor& x) {
-  return kernels::linear(x, layer.weight, layer.bias);
+  return kernels::linear(x, matrix(layer), layer.bias);
 }
 
 at::Tensor linear_gelu_tanh(const Linear& layer, const at::Tensor& x) {
-  return kernels::linear(x, layer.weight, layer.bias, kernels::Epilogue::gelu_tanh);
+  return kernels::linear(x, matrix(layer), layer.bias, kernels::Epilogue::gelu_tanh);
 }
 
 at::Tensor rms_norm(const at::Tensor& x, double eps, const at::Tensor& weight) {
@@ -50,11 +56,11 @@ at::Tensor feed_forward(const FeedForward& layer, const at::Tensor& x) {
   // 1024 rows of the published width in f32: enough that packing the weights anew for each piece costs
   // nothing.
   constexpr std::int64_t kInnerBytes = 64 << 20;
-  const std::int64_t row_bytes = layer.up.weight.size(0) * static_cast<std::int64_t>(x.element_size());
+  const std::int64_t row_bytes = layer.up.out * static_cast<std::int64_t>(x.element_size());
   const at::Tensor rows = x.flatten(0, -2);  // [tokens, dim]
   const std::int64_t count = rows.size(0), piece = std::max<std::int64_t>(kInnerBytes / row_bytes, 1);
   if (count <= piece) return linear(layer.down, linear_gelu_tanh(layer.up, x));
-  at::Tensor y = at::empty({count, layer.down.weight.size(0)}, x.options());
+  at::Tensor y = at::empty({count, layer.down.out}, x.options());
   for (std::int64_t begin = 0; begin < count; begin += piece) {
     const at::Tensor part = rows.slice(0, begin, begin + piece);
     y.slice(0, begin, begin + piece).copy_(linear(layer.down, linear_gelu_tanh(layer.up, part)));

@@ -2,6 +2,7 @@
 // Linear layers and norms: small structs of weight slots, and functions over them.  The dtype of the input is
 // the compute dtype; weights of any dtype are widened on the way (kernels/linear.h).
 
+#include "kernels/matrix.h"
 #include "weights/parameters.h"
 
 #include <ATen/core/Tensor.h>
@@ -13,17 +14,23 @@ namespace sluice::nn {
 enum class Bias { no, yes };
 
 struct Linear {
-  at::Tensor weight;  // [out, in]
+  at::Tensor weight;  // values of [out, in] as kernels/matrix.h says
+  at::Tensor scales;  // undefined where the weight is not quantized
   at::Tensor bias;    // [out], undefined without
+  std::int64_t in = 0;
+  std::int64_t out = 0;
 };
 
 struct LinearShape {
   std::int64_t in = 0;
-  std::int64_t out = 0;
+  std::int64_t out = 0;  // as in the file
   Bias bias = Bias::yes;
+  weights::RowRange rows = {};  // of weight and bias; the layer's `out` is then their number
 };
 
 void declare(const weights::ParameterScope& scope, Linear& layer, LinearShape shape);
+
+kernels::Matrix matrix(const Linear& layer);  // the weight, while its group is leased
 
 at::Tensor linear(const Linear& layer, const at::Tensor& x);  // [..., in] -> [..., out]
 at::Tensor linear_gelu_tanh(const Linear& layer,

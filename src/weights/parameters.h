@@ -46,11 +46,13 @@ class ParameterScope {
   ParameterScope operator/(std::string_view name) const { return ParameterScope(*group_, join(name)); }
   ParameterScope operator/(std::int64_t index) const { return *this / std::to_string(index); }
 
-  void add(std::string_view name, at::Tensor& slot, std::vector<std::int64_t> shape) const {
-    group_->parameters.push_back({join(name), std::move(shape), &slot});
+  // rows: only these.
+  void add(std::string_view name, at::Tensor& slot, std::vector<std::int64_t> shape,
+           RowRange rows = {}) const {
+    group_->parameters.push_back({join(name), std::move(shape), &slot, nullptr, rows});
   }
 
-  // A matrix that may be quantized; `rows`: only these.
+  // A matrix that may be quantized.
   void add_matrix(std::string_view name, at::Tensor& slot, at::Tensor& scales,
                   std::vector<std::int64_t> shape, RowRange rows = {}) const {
     group_->parameters.push_back({join(name), std::move(shape), &slot, &scales, rows});
