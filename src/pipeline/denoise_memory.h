@@ -1,0 +1,33 @@
+#pragma once
+// Tensors of the denoising loop that exist at once, counted from shapes: what block_forward() and its callers
+// keep at the moment they keep most.
+
+#include "models/ltx2/transformer/config.h"
+
+#include <sluice/units.h>
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+
+namespace sluice::pipeline {
+
+struct DenoiseShape {
+  std::int64_t video_tokens = 0;
+  std::int64_t audio_tokens = 0;
+  std::int64_t text_tokens = 0;
+  int contexts = 1;  // prompts: positive, and negative with guidance
+  int passes = 1;
+  at::ScalarType dtype = at::kBFloat16;
+  int threads = 1;
+};
+
+struct DenoiseMemory {
+  Bytes held = 0;     // for the whole phase: contexts, rotary tables, the streams of every pass
+  Bytes block = 0;    // beside that, inside a block
+  Bytes scratch = 0;  // of the attention
+};
+
+DenoiseMemory denoise_memory(const ltx2::TransformerConfig& config, const DenoiseShape& shape);
+
+}  // namespace sluice::pipeline
