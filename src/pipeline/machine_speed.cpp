@@ -103,7 +103,7 @@ double MachineSpeed::conv3d() {
         at::full({kChannels, kChannels, 3, 3, 3}, 0.01, dtype_).contiguous(at::MemoryFormat::ChannelsLast3d);
     const at::Tensor x = at::full({1, kChannels, kFrames, kSide, kSide}, 0.5, dtype_)
                              .contiguous(at::MemoryFormat::ChannelsLast3d);
-    const nn::ConvGeometry geometry{.stride = {1, 1, 1}, .padding = {1, 1, 1}, .dilation = {1, 1, 1}};
+    const nn::ConvGeometry geometry{.padding = {1, 1, 1}};
     conv3d_ = seconds_of([&] { nn::conv(conv, x, geometry); }) /
               (27.0 * kChannels * kChannels * kFrames * kSide * kSide);
   }
@@ -117,7 +117,7 @@ double MachineSpeed::conv1d() {
     nn::Conv conv;
     conv.weight = at::full({kChannels, kChannels, kTaps}, 0.01, at::kFloat);
     const at::Tensor x = at::full({1, kChannels, kSamples}, 0.5, at::kFloat);
-    const nn::ConvGeometry geometry{.stride = {1}, .padding = {3}, .dilation = {1}};
+    const nn::ConvGeometry geometry{.padding = {3}};
     conv1d_ =
         seconds_of([&] { nn::conv(conv, x, geometry); }) / (1.0 * kTaps * kChannels * kChannels * kSamples);
   }
