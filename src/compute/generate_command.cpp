@@ -56,6 +56,12 @@ cli::Action add_generate(CLI::App& app) {
       ->group(group);
   app.add_option("--trace", flags->outputs.trace, "safetensors with the latents after every step")
       ->group(group);
+  app.add_flag("--resume", flags->outputs.resume,
+               "go on from what an interrupted run of the same request left in its work folder")
+      ->group(group);
+  app.add_option("--work-dir", flags->outputs.work_dir,
+                 "folder for that (default: <first output>.sluice-work, removed at the end)")
+      ->group(group);
   app.add_flag("--overwrite", flags->outputs.overwrite, "replace existing files")->group(group);
   return [flags, &app](const cli::Context& context) {
     flags->outputs.sound = !flags->no_audio;

@@ -140,6 +140,7 @@ void RequestFlags::add_to(CLI::App& command) {
   const char* machine = "Machine";
   command.add_option("--compute-dtype", dtype_, "auto, f32 or bf16")->capture_default_str()->group(machine);
   reading_.add_to(command, machine);
+  memory_.add_to(command);
   command
       .add_option("--threads", values_.threads,
                   "compute threads (default: all cores); results agree to rounding between counts")
@@ -168,6 +169,7 @@ Request RequestFlags::request() const {
   if (given("--stg-blocks")) request.stg_blocks = parse_list<std::int64_t>("--stg-blocks", stg_blocks_);
   if (given("--compute-dtype")) request.compute_dtype = parse_dtype(dtype_);
   reading_.apply(request.read_backend, request.cache);
+  memory_.apply(request);
   if (given("--threads")) request.threads = values_.threads;
   if (request.threads < 0 || request.threads > 1024) {
     throw Error(ErrorKind::usage, fmt::format("--threads {} is impossible", request.threads),

@@ -1,6 +1,8 @@
 #pragma once
 // Flags of a request, and the values they take.
 
+#include "compute/memory_flags.h"
+
 #include <sluice/sluice.h>
 
 #include <CLI/CLI.hpp>
@@ -37,6 +39,7 @@ class RequestFlags {
   std::filesystem::path from_;
   std::string seed_ = "42", fps_, sigmas_, stg_blocks_, variant_ = "auto", dtype_ = "auto";
   WeightFlags reading_;
+  MemoryFlags memory_;
   GuidanceRequest guidance_, audio_guidance_;
 };
 
