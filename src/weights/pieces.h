@@ -2,7 +2,10 @@
 // What a lease takes out of the files: for every parameter the run of bytes that its slot looks into, and for
 // a quantized matrix the run of its scales.  Arithmetic on tables alone.
 
+#include "base/nf4.h"
 #include "weights/component.h"
+
+#include <ATen/core/Tensor.h>
 
 #include <span>
 #include <string>
@@ -33,12 +36,15 @@ RowRange rows_of(const Parameter& parameter);
 // Whether these rows of a matrix in nf4 are whole blocks of its scales; the last block may be short.
 bool rows_are_whole_blocks(const Parameter& parameter);
 
-// Values of an nf4 matrix that share a scale.
-inline constexpr std::int64_t kNf4Block = 64;
+inline constexpr auto kNf4Block = static_cast<std::int64_t>(kNf4BlockValues);
 
 // Reads single rows of a dense table, each once, however often it is asked for: [ids, columns…], in the
 // file's dtype.  Error(bad_input) for a quantized table, Error(internal) for rows that it does not have.
-at::Tensor read_rows(const ComponentTable& table, const Parameter& parameter,
-                     std::span<const std::int64_t> ids);
+struct RowsRead {
+  at::Tensor rows;
+  Bytes bytes = 0;  // of the file
+};
+RowsRead read_rows(const ComponentTable& table, const Parameter& parameter,
+                   std::span<const std::int64_t> ids);
 
 }  // namespace sluice::weights

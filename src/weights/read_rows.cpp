@@ -34,8 +34,8 @@ void check_ids(const TensorInfo& tensor, std::int64_t rows, std::span<const std:
 
 }  // namespace
 
-at::Tensor read_rows(const ComponentTable& table, const Parameter& parameter,
-                     std::span<const std::int64_t> ids) {
+RowsRead read_rows(const ComponentTable& table, const Parameter& parameter,
+                   std::span<const std::int64_t> ids) {
   const TensorInfo& tensor = tensor_of(table, parameter);
   const RowRange rows = rows_of(parameter);
   check_table(table, parameter, tensor);
@@ -55,7 +55,7 @@ at::Tensor read_rows(const ComponentTable& table, const Parameter& parameter,
     for (std::size_t other : std::span(at).subspan(1))
       std::memcpy(memory + other * size, memory + at.front() * size, size);
   }
-  return result;
+  return {result, places.size() * size};
 }
 
 }  // namespace sluice::weights

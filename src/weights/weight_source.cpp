@@ -53,8 +53,8 @@ class MappedSource final : public WeightSource {
   }
 
   at::Tensor rows(const Parameter& table, std::span<const std::int64_t> ids) override {
-    at::Tensor rows = read_rows(table_, table, ids);
-    rows_read_ += rows.nbytes();
+    auto [rows, bytes] = read_rows(table_, table, ids);
+    rows_read_ += bytes;
     return rows;
   }
 
@@ -86,8 +86,8 @@ class HostSource final : public WeightSource {
   }
 
   at::Tensor rows(const Parameter& table, std::span<const std::int64_t> ids) override {
-    at::Tensor rows = read_rows(table_, table, ids);
-    bytes_read_ += rows.nbytes();
+    auto [rows, bytes] = read_rows(table_, table, ids);
+    bytes_read_ += bytes;
     return rows;
   }
 

@@ -175,6 +175,87 @@ TEST_F(Source, finds_a_file_that_changed_since_it_was_opened) {
   EXPECT_THAT([&] { other->check(); }, ThrowsError(ErrorKind::corrupt_file, HasSubstr("model.safetensors")));
 }
 
+TEST_F(Source, gives_and_reads_the_rows_of_a_range_alone) {
+  for (const auto& source : {mapped(), read_with(ReadBackend::pread)}) {
+    at::Tensor weight, bias;
+    ParameterGroup group{"rows", {}};
+    ParameterScope(group).add("0.weight", weight, {300, 200}, {.begin = 7, .count = 11});
+    ParameterScope(group).add("0.bias", bias, {300}, {.begin = 7, .count = 11});
+
+    const WeightLease lease = source->acquire(group);
+
+    EXPECT_EQ(weight.sizes(), at::IntArrayRef({11, 200}));
+    EXPECT_EQ(bytes_of(weight), bytes_of(values_.at("0.weight").narrow(0, 7, 11)));
+    EXPECT_EQ(bytes_of(bias), bytes_of(values_.at("0.bias").narrow(0, 7, 11)));
+    EXPECT_EQ(source->bytes_read(), 11u * 201 * 4);
+  }
+}
+
+TEST_F(Source, reads_single_rows_of_a_table_in_any_order_each_once) {
+  at::Tensor slot;
+  const Parameter table{"1.weight", {300, 200}, &slot};
+  const std::int64_t ids[] = {299, 0, 17, 0};
+  for (const auto& source : {mapped(), read_with(ReadBackend::pread)}) {
+    FaultySyscalls counting;
+    const at::Tensor rows = source->rows(table, ids);
+
+    EXPECT_EQ(bytes_of(rows),
+              bytes_of(values_.at("1.weight").index_select(0, at::tensor(at::ArrayRef(ids)))));
+    EXPECT_EQ(counting.total_read(), 3u * 800);
+    EXPECT_EQ(source->bytes_read(), 3u * 800);
+  }
+}
+
+TEST_F(Source, refuses_rows_of_a_quantized_table_and_rows_that_it_lacks) {
+  at::Tensor slot;
+  const Parameter table{"1.weight", {300, 200}, &slot};
+  const std::int64_t outside[] = {1, 300};
+  EXPECT_THAT([&] { mapped()->rows(table, outside); },
+              ThrowsError(ErrorKind::internal, AllOf(HasSubstr("300"), HasSubstr("'1.weight'"))));
+
+  table_.quantized["1.weight"] = {QuantFormat::nf4, std::nullopt, {}};
+  EXPECT_THAT([&] { mapped()->rows(table, {}); },
+              ThrowsError(ErrorKind::bad_input,
+                          AllOf(HasSubstr("model.safetensors"), HasSubstr("'1.weight'"), HasSubstr("nf4"))));
+}
+
+// 130 rows of 64 values in each format.
+TEST(QuantizedSource, gives_values_and_scales_of_the_rows_that_are_asked_for) {
+  const auto file = SyntheticFile()
+                        .tensor("fp8", Dtype::F8_E4M3, {130, 64})
+                        .tensor("fp8.scale", Dtype::F32, {1})
+                        .tensor("nf4", Dtype::U8, {130 * 32, 1})
+                        .tensor("nf4.absmax", Dtype::F32, {130})
+                        .tensor("bare", Dtype::F8_E4M3, {130, 64})
+                        .write();
+  ComponentTable table = whole_checkpoint("component", Checkpoint::open(file.path()));
+  const TensorMap values = read_tensors(file.path());
+  table.quantized["fp8"] = {QuantFormat::fp8, table.tensors.at("fp8.scale"), {}};
+  table.quantized["nf4"] = {QuantFormat::nf4, table.tensors.at("nf4.absmax"), {}};
+  table.quantized["bare"] = {QuantFormat::fp8, std::nullopt, {}};
+  at::Tensor slots[3], scales[3];
+  ParameterGroup group{"rows", {}};
+  for (int i = 0; i < 3; ++i) {
+    const char* name = std::array{"fp8", "nf4", "bare"}[static_cast<std::size_t>(i)];
+    ParameterScope(group).add_matrix(name, slots[i], scales[i], {130, 64}, {.begin = 3, .count = 100});
+  }
+  for (const auto& source :
+       {make_weight_source(table, std::make_shared<bytes::MappedCheckpoint>(table.checkpoint)),
+        make_weight_source(table, Reading{})}) {
+    const WeightLease lease = source->acquire(group);
+
+    EXPECT_EQ(slots[0].scalar_type(), at::kFloat8_e4m3fn);
+    EXPECT_EQ(slots[0].sizes(), at::IntArrayRef({100, 64}));
+    EXPECT_EQ(bytes_of(slots[0]), bytes_of(values.at("fp8").narrow(0, 3, 100)));
+    EXPECT_EQ(bytes_of(scales[0]), bytes_of(values.at("fp8.scale")));
+    EXPECT_EQ(slots[1].sizes(), at::IntArrayRef({3200}));
+    EXPECT_EQ(bytes_of(slots[1]), bytes_of(values.at("nf4").narrow(0, 3 * 32, 3200)));
+    EXPECT_EQ(bytes_of(scales[1]), bytes_of(values.at("nf4.absmax").narrow(0, 3, 100)));
+    EXPECT_FALSE(scales[2].defined());
+    EXPECT_EQ(source->bytes_read(), 6400u + 4 + 3200 + 400 + 6400);
+  }
+}
+
 TEST_F(Source, reads_nothing_for_a_group_without_parameters) {
   const auto source = read_with(ReadBackend::pread);
   const ParameterGroup empty{"empty", {}};
