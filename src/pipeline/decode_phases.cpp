@@ -1,11 +1,15 @@
 #include "pipeline/decode_phases.h"
 
 #include "kernels/scratch.h"
-#include "models/ltx2/video_vae/decode_stream.h"
+#include "models/ltx2/video_vae/decode_clip.h"
 #include "sampling/finite.h"
+#include "weights/dtype.h"
 
 #include <ATen/ATen.h>
 #include <c10/core/InferenceMode.h>
+
+#include <algorithm>
+#include <limits>
 
 namespace sluice::pipeline {
 namespace {
@@ -16,6 +20,30 @@ std::vector<float> channel(const at::Tensor& wave, std::int64_t index) {
   at::Tensor samples = wave.select(0, index).to(at::kFloat).contiguous();
   const float* data = samples.const_data_ptr<float>();
   return {data, data + samples.numel()};
+}
+
+ltx2::DecodeWay way_of(DecodeMode mode) {
+  switch (mode) {
+    case DecodeMode::automatic:
+      return ltx2::DecodeWay::automatic;
+    case DecodeMode::stream:
+      return ltx2::DecodeWay::stream;
+    case DecodeMode::whole:
+      return ltx2::DecodeWay::whole;
+    case DecodeMode::tiled:
+      return ltx2::DecodeWay::tiled;
+  }
+  throw Error(ErrorKind::internal, "a mode of decoding that does not exist");
+}
+
+// Of the decoder's convolutions; where files mix several, of the largest part.
+at::ScalarType dtype_of(const weights::ComponentTable& table) {
+  std::map<Dtype, Bytes> bytes;
+  for (const auto& [name, tensor] : table.tensors)
+    if (name.starts_with("decoder.")) bytes[tensor.dtype] += tensor.size;
+  const auto most = std::max_element(bytes.begin(), bytes.end(),
+                                     [](const auto& a, const auto& b) { return a.second < b.second; });
+  return most == bytes.end() ? at::kFloat : weights::to_scalar_type(most->first);
 }
 
 }  // namespace
@@ -54,20 +82,36 @@ Waveform decode_sound(const ModelSet& models, Backends& backends, const at::Tens
           .right = channel(wave, 1)};
 }
 
+ltx2::DecodePlan plan_frames(const ModelSet& models, const sampling::VideoLatentShape& clip,
+                             at::ScalarType dtype, DecodeMode mode, Bytes budget) {
+  constexpr Bytes kMost = std::numeric_limits<std::int64_t>::max();
+  return ltx2::plan_decode(models.video_decoder->config(),
+                           {.frames = clip.frames, .height = clip.height, .width = clip.width},
+                           {.compute = dtype, .weights = dtype_of(models.table(ComponentKind::vae))},
+                           way_of(mode), static_cast<std::int64_t>(std::min(budget, kMost)));
+}
+
 void decode_frames(const ModelSet& models, Backends& backends, const at::Tensor& video_latents,
-                   at::ScalarType dtype, const FrameObserver& observer) {
+                   const ltx2::DecodePlan& plan, const std::filesystem::path& folder,
+                   const FrameObserver& observer) {
   c10::InferenceMode no_graph;
   auto source = backends.source(models.table(ComponentKind::vae));
   std::int64_t index = 0;
-  ltx2::VideoDecodeStream stream(*models.video_decoder, *source, [&](const at::Tensor& frames) {
+  const auto hand_on = [&](const at::Tensor& frames) {
     for (std::int64_t i = 0; i < frames.size(2); ++i)
       observer(index++, frames.select(2, i).select(0, 0).to(at::kFloat));
-  });
-  const std::int64_t count = video_latents.size(2);
-  for (std::int64_t f = 0; f < count; ++f) {
-    stream.push(video_latents.narrow(2, f, 1).to(dtype), f + 1 == count ? ltx2::Last::yes : ltx2::Last::no);
-  }
+  };
+  ltx2::decode_clip(*models.video_decoder, *source, video_latents, plan, hand_on, folder);
   kernels::release_scratch();
+}
+
+void decode_frames(const ModelSet& models, Backends& backends, const at::Tensor& video_latents,
+                   at::ScalarType dtype, const FrameObserver& observer) {
+  const sampling::VideoLatentShape clip{
+      .frames = video_latents.size(2), .height = video_latents.size(3), .width = video_latents.size(4)};
+  decode_frames(models, backends, video_latents,
+                plan_frames(models, clip, dtype, DecodeMode::stream, std::numeric_limits<Bytes>::max()), {},
+                observer);
 }
 
 }  // namespace sluice::pipeline

@@ -17,7 +17,8 @@ Registry every_runner() {
   add_layers(registry);
   add_transformer(registry);
   add_sampling(registry);
-  add_autoencoders(registry);
+  add_video_vae(registry);
+  add_audio_vae(registry);
   add_vocoder(registry);
   add_pipeline(registry);
   return registry;

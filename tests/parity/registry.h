@@ -37,7 +37,8 @@ void add_text(Registry& registry);       // gemma3, connectors
 void add_layers(Registry& registry);     // rope, adaln, attention
 void add_transformer(Registry& registry);
 void add_sampling(Registry& registry);
-void add_autoencoders(Registry& registry);  // video_vae, audio_vae: decoding
+void add_video_vae(Registry& registry);  // decoding
+void add_audio_vae(Registry& registry);  // decoding
 void add_vocoder(Registry& registry);
 void add_pipeline(Registry& registry);  // pipeline/text_*
 
