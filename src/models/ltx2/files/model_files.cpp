@@ -4,11 +4,11 @@
 #include "models/ltx2/files/key_map.h"
 #include "models/ltx2/files/version.h"
 #include "nn/json_file.h"
+#include "weights/quantized.h"
 
 #include <sluice/error.h>
 
 #include <fmt/format.h>
-
 
 namespace sluice::ltx2 {
 namespace {
@@ -81,6 +81,7 @@ ModelFiles ModelFiles::open(const fs::path& path) {
     files.open_single_file();
   }
   require_components(files.components_, path.string());
+  files.gather_quantized();
   return files;
 }
 
@@ -95,7 +96,7 @@ void ModelFiles::open_single_file() {
   for (const TensorInfo& tensor : checkpoint.tensors()) {
     auto name = classify(tensor.name);
     if (!name) {
-      strangers.push_back(tensor.name);
+      if (!weights::is_quantization_marker(tensor)) strangers.push_back(tensor.name);
       continue;
     }
     auto [component, fresh] = components_.try_emplace(name->kind);
@@ -137,6 +138,13 @@ void ModelFiles::open_folder() {
   }
   if (fs::path scheduler = path_ / "scheduler" / "scheduler_config.json"; fs::exists(scheduler)) {
     scheduler_config_ = nn::read_json_file(scheduler).dump();
+  }
+}
+
+void ModelFiles::gather_quantized() {
+  for (auto& [kind, component] : components_) {
+    for (std::string& warning : weights::gather_quantized(component.table))
+      warnings_.push_back(std::move(warning));
   }
 }
 

@@ -28,7 +28,7 @@ enum class Layout { single_file, diffusers_folder };
 class ModelFiles {
  public:
   // Error(bad_input / corrupt_file / mismatch): not a checkpoint of this family, config missing, another
-  // version, a component missing.
+  // version, a component missing, a quantized matrix without what belongs to it.
   static ModelFiles open(const std::filesystem::path& path);
 
   Layout layout() const { return layout_; }
@@ -42,12 +42,13 @@ class ModelFiles {
   // Every distinct checkpoint, for header checksums and backends.
   std::vector<Checkpoint> checkpoints() const;
 
-  // Tensors of the single file under no known prefix, unused statistics and the like.  One line each.
+  // Tensors of the single file under no known prefix, fp8 without scales and the like.  One line each.
   const std::vector<std::string>& warnings() const { return warnings_; }
 
  private:
   void open_single_file();
   void open_folder();
+  void gather_quantized();
 
   Layout layout_ = Layout::single_file;
   std::filesystem::path path_;
