@@ -1,27 +1,23 @@
 #include "kernels/attention.h"
 
+#include "kernels/attention_pack.h"
 #include "kernels/softmax_rows.h"
+
+#include <sluice/error.h>
 
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 #include <ATen/native/CPUBlas.h>
+#include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
-#include <cstring>
+#include <limits>
 #include <type_traits>
-#include <utility>
 
 namespace sluice::kernels {
 namespace {
-
-// Scores of one block: 128 x 512 f32 are 256 KiB, which with the operands fit a second-level cache of 1 MiB.
-constexpr std::int64_t kBlockRows = 128;
-constexpr std::int64_t kBlockKeys = 512;
-
-std::int64_t round_up(std::int64_t n, std::int64_t multiple) {
-  return (n + multiple - 1) / multiple * multiple;
-}
 
 template <typename T>
 struct Rows {  // a tensor [batch, heads, rows, …] with a contiguous last axis
@@ -38,74 +34,60 @@ struct Rows {  // a tensor [batch, heads, rows, …] with a contiguous last axis
   }
 };
 
-// kᵀ of a block of keys, [dim, keys]; for bf16 pairs of neighbouring values of a key stay together, [dim / 2,
-// keys, 2], as the processor's bf16 products want their second operand.
-template <typename T>
-void pack_keys(const T* from, std::int64_t row_stride, std::int64_t keys, std::int64_t dim, T* to) {
-  constexpr std::int64_t kTogether = 4 / static_cast<std::int64_t>(sizeof(T));
-  constexpr std::int64_t kTile = 16;  // of both axes: a tile's lines stay in the first-level cache
-  const std::int64_t words = dim / kTogether;
-  for (std::int64_t word = 0; word < words; word += kTile) {
-    for (std::int64_t key = 0; key < keys; ++key) {
-      const T* source = from + key * row_stride;
-      for (std::int64_t w = word; w < std::min(word + kTile, words); ++w)
-        std::memcpy(to + (w * keys + key) * kTogether, source + w * kTogether, 4);
-    }
-  }
-}
+// Which keys a row sees: a range, the same for every head.
+struct Mask {
+  Visible visible;
+  std::int64_t window;
 
-// A block of values, [keys, dim]; for bf16 pairs of neighbouring keys lie together, [keys / 2, dim, 2], an
-// odd last key beside zeros.
-template <typename T>
-void pack_values(const T* from, std::int64_t row_stride, std::int64_t keys, std::int64_t dim, T* to) {
-  if constexpr (std::is_same_v<T, float>) {
-    for (std::int64_t key = 0; key < keys; ++key) std::copy_n(from + key * row_stride, dim, to + key * dim);
-  } else {
-    for (std::int64_t key = 0; key < keys; key += 2) {
-      const T* first = from + key * row_stride;
-      const T* second = key + 1 < keys ? first + row_stride : nullptr;
-      T* pair = to + key * dim;
-      for (std::int64_t i = 0; i < dim; ++i) {
-        pair[2 * i] = first[i];
-        pair[2 * i + 1] = second ? second[i] : T(0);
-      }
-    }
+  struct Range {
+    std::int64_t begin, end;
+  };
+  Range of_row(std::int64_t row, std::int64_t keys) const {
+    if (visible == Visible::every_key) return {0, keys};
+    return {window > 0 ? std::max<std::int64_t>(0, row - window + 1) : 0, std::min(row + 1, keys)};
   }
-}
+  // What any of the rows [row, row + rows) sees.
+  Range of_rows(std::int64_t row, std::int64_t rows, std::int64_t keys) const {
+    return {of_row(row, keys).begin, of_row(row + rows - 1, keys).end};
+  }
+};
 
 template <typename T>
 class Attention {
  public:
-  Attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const at::Tensor& bias,
+  Attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const AttentionOptions& options,
             at::Tensor& out)
       : q_(q),
         k_(k),
         v_(v),
-        bias_(bias),
+        bias_(options.bias),
+        mask_{options.visible, options.window},
         out_(out.mutable_data_ptr<T>()),
-        batch_(q.size(0)),
         heads_(q.size(1)),
+        heads_a_key_(q.size(1) / k.size(1)),
         tokens_(q.size(2)),
         keys_(k.size(2)),
         dim_(q.size(3)),
-        scale_(static_cast<float>(1 / std::sqrt(static_cast<double>(dim_)))) {}
+        scale_(static_cast<float>(options.scale.value_or(1 / std::sqrt(static_cast<double>(dim_))))),
+        plan_(plan_attention({.heads = q.size(0) * heads_,
+                              .tokens = tokens_,
+                              .keys = keys_,
+                              .dim = dim_,
+                              .dtype = q.scalar_type()},
+                             at::get_num_threads(), attention_limits())),
+        tasks_(q.size(0) * heads_ * plan_.passes) {}
 
   void run() {
-    const std::int64_t pairs = batch_ * heads_, threads = at::get_num_threads();
-    const std::int64_t row_blocks = (tokens_ + kBlockRows - 1) / kBlockRows;
-    // Two tasks a thread if heads alone do not give them; each task packs its head's keys and values anew.
-    const std::int64_t splits = std::clamp<std::int64_t>((2 * threads + pairs - 1) / pairs, 1, row_blocks);
-    const std::int64_t blocks_a_split = (row_blocks + splits - 1) / splits;
-    const Layout layout(*this);
-    at::Tensor scratch = at::empty({threads, layout.bytes}, at::TensorOptions().dtype(at::kByte));
-
-    at::parallel_for(0, pairs * splits, 1, [&](std::int64_t begin, std::int64_t end) {
-      const Buffers buffers(scratch.data_ptr<std::uint8_t>() + at::get_thread_num() * layout.bytes, layout);
-      for (std::int64_t task = begin; task < end; ++task) {
-        const std::int64_t pair = task / splits, first = task % splits * blocks_a_split;
-        pack_head(pair / heads_, pair % heads_, buffers);
-        for (std::int64_t block = first; block < std::min(first + blocks_a_split, row_blocks); ++block)
-          attend(pair / heads_, pair % heads_, block * kBlockRows, buffers);
+    const at::Tensor scratch =
+        at::empty({plan_.workers, plan_.scratch.bytes}, at::TensorOptions().dtype(at::kByte));
+    std::atomic<std::int64_t> next = 0;
+    at::parallel_for(0, plan_.workers, 1, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t worker = begin; worker < end; ++worker) {
+        const Buffers buffers(scratch.data_ptr<std::uint8_t>() + worker * plan_.scratch.bytes, plan_.scratch);
+        for (std::int64_t task = next++; task < tasks_; task = next++) {
+          const std::int64_t head = task / plan_.passes;
+          pass(head / heads_, head % heads_, task % plan_.passes * plan_.pass_rows, buffers);
+        }
       }
       at::native::cpublas::brgemm_release(kPaired);
     });
@@ -114,75 +96,70 @@ class Attention {
  private:
   static constexpr bool kPaired = !std::is_same_v<T, float>;
 
-  struct Layout {  // offsets of one thread's buffers
-    std::int64_t keys, values, queries, scores, weights, sums, bias, bytes;
-
-    explicit Layout(const Attention& a) {
-      const std::int64_t padded_keys = round_up(a.keys_, kLanes);
-      const std::int64_t columns = std::min(padded_keys, kBlockKeys);
-      std::int64_t at = 0;
-      auto take = [&](std::int64_t bytes) { return std::exchange(at, at + round_up(bytes, 64)); };
-      constexpr auto kSize = static_cast<std::int64_t>(sizeof(T));
-      keys = take(a.keys_ * a.dim_ * kSize);
-      values = take(padded_keys * a.dim_ * kSize);
-      queries = take(kBlockRows * a.dim_ * kSize);
-      scores = take(kBlockRows * columns * 4);
-      weights = kPaired ? take(kBlockRows * columns * 2) : scores;
-      sums = take(kBlockRows * a.dim_ * 4);
-      bias = take(columns * 4);
-      bytes = at;
-    }
-  };
-
   struct Buffers {
     T *keys, *values, *queries, *weights;
     float *scores, *sums, *bias;
+    SoftmaxState* states;
 
-    Buffers(std::uint8_t* base, const Layout& layout)
-        : keys(reinterpret_cast<T*>(base + layout.keys)),
-          values(reinterpret_cast<T*>(base + layout.values)),
-          queries(reinterpret_cast<T*>(base + layout.queries)),
-          weights(reinterpret_cast<T*>(base + layout.weights)),
-          scores(reinterpret_cast<float*>(base + layout.scores)),
-          sums(reinterpret_cast<float*>(base + layout.sums)),
-          bias(reinterpret_cast<float*>(base + layout.bias)) {
-      std::fill_n(bias, (layout.bytes - layout.bias) / 4, 0.0F);
+    Buffers(std::uint8_t* base, const AttentionScratch& at)
+        : keys(reinterpret_cast<T*>(base + at.keys)),
+          values(reinterpret_cast<T*>(base + at.values)),
+          queries(reinterpret_cast<T*>(base + at.queries)),
+          weights(reinterpret_cast<T*>(base + at.weights)),
+          scores(reinterpret_cast<float*>(base + at.scores)),
+          sums(reinterpret_cast<float*>(base + at.sums)),
+          bias(reinterpret_cast<float*>(base + at.bias)),
+          states(reinterpret_cast<SoftmaxState*>(base + at.states)) {
+      std::fill_n(bias, (at.bytes - at.bias) / 4, 0.0F);
     }
   };
 
-  void pack_head(std::int64_t batch, std::int64_t head, const Buffers& to) const {
-    for (std::int64_t key = 0; key < keys_; key += kBlockKeys) {
-      const std::int64_t count = std::min(kBlockKeys, keys_ - key);
-      pack_keys(k_.row(batch, head, key), k_.row_stride, count, dim_, to.keys + key * dim_);
-      pack_values(v_.row(batch, head, key), v_.row_stride, count, dim_, to.values + key * dim_);
-    }
-  }
+  struct Block {  // rows [row, row + rows) of one head, and where their pass begins
+    std::int64_t batch, head, row, rows, pass_row;
+  };
 
-  void attend(std::int64_t batch, std::int64_t head, std::int64_t row, const Buffers& buffers) const {
-    const std::int64_t rows = std::min(kBlockRows, tokens_ - row);
-    for (std::int64_t i = 0; i < rows; ++i)
+  // Rows from `row` on through all keys.
+  void pass(std::int64_t batch, std::int64_t head, std::int64_t row, const Buffers& buffers) const {
+    const std::int64_t rows = std::min(plan_.pass_rows, tokens_ - row);
+    for (std::int64_t i = 0; i < rows; ++i) {
       std::copy_n(q_.row(batch, head, row + i), dim_, buffers.queries + i * dim_);
-    SoftmaxState states[kBlockRows];
-    for (std::int64_t key = 0; key < keys_; key += kBlockKeys) {
-      const std::int64_t columns = std::min(kBlockKeys, keys_ - key);
-      const std::int64_t stride = round_up(columns, kLanes);
-      at::native::cpublas::brgemm(rows, columns, dim_, dim_, columns, stride, /*add_C=*/false,
-                                  buffers.queries, buffers.keys + key * dim_, buffers.scores, kPaired);
-      for (std::int64_t i = 0; i < rows; ++i) {
-        const float* bias = bias_row(batch, head, row + i, key, columns, buffers);
-        const float factor = softmax_row(buffers.scores + i * stride, columns, scale_, bias, states[i],
-                                         as_bits(buffers.weights + i * stride));
-        if (key > 0 && factor != 1) scale_row(buffers.sums + i * dim_, dim_, factor, buffers.sums + i * dim_);
-      }
-      at::native::cpublas::brgemm(rows, dim_, kPaired ? round_up(columns, 2) : columns, stride, dim_, dim_,
-                                  /*add_C=*/key > 0, buffers.weights, buffers.values + key * dim_,
-                                  buffers.sums, kPaired);
+      buffers.states[i] = SoftmaxState{};
+    }
+    std::fill_n(buffers.sums, rows * dim_, 0.0F);
+    const auto seen = mask_.of_rows(row, rows, keys_);
+    for (std::int64_t key = seen.begin / kAttentionKeys * kAttentionKeys; key < seen.end;
+         key += kAttentionKeys) {
+      const std::int64_t columns = std::min(kAttentionKeys, keys_ - key);
+      const std::int64_t kv_head = head / heads_a_key_;
+      pack_keys(k_.row(batch, kv_head, key), k_.row_stride, columns, dim_, buffers.keys);
+      pack_values(v_.row(batch, kv_head, key), v_.row_stride, columns, dim_, buffers.values);
+      for (std::int64_t i = 0; i < rows; i += plan_.block_rows)
+        attend({batch, head, row + i, std::min(plan_.block_rows, rows - i), row}, key, columns, buffers);
     }
     for (std::int64_t i = 0; i < rows; ++i) {
-      const float sum = states[i].sum;
+      const float sum = buffers.states[i].sum;
       T* to = out_ + ((batch * tokens_ + row + i) * heads_ + head) * dim_;
       write_row(buffers.sums + i * dim_, sum == 0 ? 0 : 1 / sum, to);
     }
+  }
+
+  // A block of rows and the packed keys [key, key + columns).
+  void attend(const Block& block, std::int64_t key, std::int64_t columns, const Buffers& buffers) const {
+    const auto seen = mask_.of_rows(block.row, block.rows, keys_);
+    if (seen.end <= key || seen.begin >= key + columns) return;
+    const std::int64_t stride = (columns + kLanes - 1) / kLanes * kLanes, first = block.row - block.pass_row;
+    float* sums = buffers.sums + first * dim_;
+    at::native::cpublas::brgemm(block.rows, columns, dim_, dim_, columns, stride, /*add_C=*/false,
+                                buffers.queries + first * dim_, buffers.keys, buffers.scores, kPaired);
+    for (std::int64_t i = 0; i < block.rows; ++i) {
+      const float* bias = bias_row(block.batch, block.head, block.row + i, key, columns, buffers);
+      const float factor = softmax_row(buffers.scores + i * stride, columns, scale_, bias,
+                                       buffers.states[first + i], as_bits(buffers.weights + i * stride));
+      if (factor != 1) scale_row(sums + i * dim_, dim_, factor, sums + i * dim_);
+    }
+    at::native::cpublas::brgemm(block.rows, dim_, kPaired ? (columns + 1) / 2 * 2 : columns, stride, dim_,
+                                dim_,
+                                /*add_C=*/true, buffers.weights, buffers.values, sums, kPaired);
   }
 
   // The weights of f32 are written over the scores.
@@ -193,21 +170,35 @@ class Attention {
     scale_row(row, dim_, factor, as_bits(to));
   }
 
+  // Bias of a row's columns, -inf where it does not see the key; nullptr: zeros.
   const float* bias_row(std::int64_t batch, std::int64_t head, std::int64_t row, std::int64_t key,
                         std::int64_t columns, const Buffers& buffers) const {
-    if (!bias_.defined()) return nullptr;
+    const auto seen = mask_.of_row(row, keys_);
+    const std::int64_t begin = std::clamp<std::int64_t>(seen.begin - key, 0, columns);
+    const std::int64_t end = std::clamp<std::int64_t>(seen.end - key, begin, columns);
+    if (!bias_.defined() && begin == 0 && end == columns) return nullptr;
+
+    constexpr float kNever = -std::numeric_limits<float>::infinity();
+    std::fill_n(buffers.bias, columns, kNever);
+    if (!bias_.defined()) {
+      std::fill_n(buffers.bias + begin, end - begin, 0.0F);
+      return buffers.bias;
+    }
     const T* from = bias_.const_data_ptr<T>() + batch * bias_.stride(0) + head * bias_.stride(1) +
                     row * bias_.stride(2) + key * bias_.stride(3);
-    for (std::int64_t i = 0; i < columns; ++i)
+    for (std::int64_t i = begin; i < end; ++i)
       buffers.bias[i] = static_cast<float>(from[i * bias_.stride(3)]);
     return buffers.bias;
   }
 
   Rows<T> q_, k_, v_;
   at::Tensor bias_;  // expanded to [batch, heads, tokens, keys]
+  Mask mask_;
   T* out_;
-  std::int64_t batch_, heads_, tokens_, keys_, dim_;
+  std::int64_t heads_, heads_a_key_, tokens_, keys_, dim_;
   float scale_;
+  AttentionPlan plan_;
+  std::int64_t tasks_;
 };
 
 bool has_small_products(at::ScalarType dtype, std::int64_t dim) {
@@ -222,14 +213,30 @@ at::Tensor with_contiguous_rows(const at::Tensor& x) {
   return x.stride(3) == 1 || x.size(3) == 1 ? x : x.contiguous();
 }
 
+std::atomic<Bytes> budget = AttentionLimits{}.scratch;
+
+// What the options say of a shape that has it.
+void require_fitting(const at::Tensor& q, const at::Tensor& k, const AttentionOptions& options) {
+  const bool heads_fit = k.size(1) > 0 && q.size(1) % k.size(1) == 0;
+  if (heads_fit && (options.visible == Visible::every_key || q.size(2) == k.size(2))) return;
+  throw Error(ErrorKind::internal, fmt::format("an attention of {} rows, {} heads over {} keys, {} heads",
+                                               q.size(2), q.size(1), k.size(2), k.size(1)));
+}
+
 }  // namespace
 
 at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const at::Tensor& bias) {
+  return attention(q, k, v, AttentionOptions{.bias = bias});
+}
+
+at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                     const AttentionOptions& options) {
+  require_fitting(q, k, options);
   if (!has_small_products(q.scalar_type(), q.size(3)) || q.numel() == 0 || k.size(2) == 0)
-    return reference::attention(q, k, v, bias);
-  at::Tensor expanded;
-  if (bias.defined())
-    expanded = bias.to(q.scalar_type()).expand({q.size(0), q.size(1), q.size(2), k.size(2)});
+    return reference::attention(q, k, v, options);
+  AttentionOptions expanded = options;
+  if (options.bias.defined())
+    expanded.bias = options.bias.to(q.scalar_type()).expand({q.size(0), q.size(1), q.size(2), k.size(2)});
   at::Tensor out = at::empty({q.size(0), q.size(2), q.size(1) * q.size(3)}, q.options());
   const at::Tensor queries = with_contiguous_rows(q), keys = with_contiguous_rows(k),
                    values = with_contiguous_rows(v);
@@ -241,12 +248,41 @@ at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor&
   return out;
 }
 
-namespace reference {
+void set_attention_budget(Bytes scratch) {
+  budget = scratch;
+}
 
-at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const at::Tensor& bias) {
-  std::optional<at::Tensor> mask;
-  if (bias.defined()) mask = bias.to(q.scalar_type());
-  return at::scaled_dot_product_attention(q, k, v, mask).transpose(1, 2).flatten(2);
+AttentionLimits attention_limits() {
+  return {.scratch = budget};
+}
+
+namespace reference {
+namespace {
+
+// Bias and what rows do not see, as one tensor that is added; undefined: nothing.
+std::optional<at::Tensor> added_to_scores(const at::Tensor& q, const at::Tensor& k,
+                                          const AttentionOptions& options) {
+  at::Tensor mask = options.bias;
+  if (options.visible == Visible::up_to_own) {
+    at::Tensor seen = at::ones({q.size(2), k.size(2)}, at::kBool).tril_();
+    if (options.window > 0) seen.triu_(1 - options.window);
+    const at::Tensor hidden =
+        at::zeros(seen.sizes(), at::kFloat).masked_fill_(~seen, -std::numeric_limits<float>::infinity());
+    mask = mask.defined() ? mask + hidden : hidden;
+  }
+  if (!mask.defined()) return std::nullopt;
+  return mask.to(q.scalar_type());
+}
+
+}  // namespace
+
+at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                     const AttentionOptions& options) {
+  return at::scaled_dot_product_attention(q, k, v, added_to_scores(q, k, options), /*dropout_p=*/0.0,
+                                          /*is_causal=*/false, options.scale,
+                                          /*enable_gqa=*/k.size(1) != q.size(1))
+      .transpose(1, 2)
+      .flatten(2);
 }
 
 }  // namespace reference
