@@ -37,13 +37,13 @@ at::Tensor states_of(const TextEncoder& encoder, Backends& backends, const Promp
                      at::ScalarType dtype, const LayerObserver& observe) {
   c10::InferenceMode no_graph;
   auto source = backends.source(encoder.table);
+  const ltx2::GemmaInput input = gemma_input(tokens, dtype);
   const auto count = static_cast<std::int64_t>(tokens.ids.size());
   const auto& config = encoder.model->config;
   at::Tensor stacked =
       at::empty({1, count, config.hidden_size, config.states()}, at::TensorOptions().dtype(at::kFloat));
-  ltx2::hidden_states(*encoder.model, *source,
-                      {.ids = tokens.ids, .position_offset = kTextTokens - count, .compute_dtype = dtype},
-                      [&](std::int64_t state, const at::Tensor& hidden) {
+  ltx2::hidden_states(*encoder.model, *source, std::span(&input, 1),
+                      [&](std::size_t, std::int64_t state, const at::Tensor& hidden) {
                         stacked.select(0, 0).select(-1, state).copy_(hidden);
                         observe(state + 1, config.states());
                       });
@@ -82,8 +82,10 @@ std::string encode(const EncodeRequest& request, Progress* progress, const Cance
     ltx2::require_text_encoder(models.connectors->config(), {.name = encoder.folder.string(),
                                                              .hidden_size = encoder.model->config.hidden_size,
                                                              .states = encoder.model->config.states()});
-    const ltx2::TextContext context = encode_text(models, &encoder, backends, {.tokens = tokens},
-                                                  scalar_type(dtype), observer(progress, cancel));
+    const TextJob job{.tokens = tokens};
+    const ltx2::TextContext context = encode_text(models, &encoder, backends, std::span(&job, 1),
+                                                  scalar_type(dtype), observer(progress, cancel))
+                                          .front();
     backends.check();
     results.emplace_back("context.video", context.video_text.to(at::kFloat));
     results.emplace_back("context.audio", context.audio_text.to(at::kFloat));

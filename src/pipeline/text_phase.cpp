@@ -14,24 +14,59 @@ namespace {
 
 using ltx2::ComponentKind;
 
-// States are normed and laid into the projections' input as they are made, so that the 49 of them are never
-// all kept.
-ltx2::TextFeatures features_of(const ModelSet& models, const TextEncoder& encoder, Backends& backends,
-                               weights::WeightSource& connectors, const PromptTokens& tokens,
-                               at::ScalarType dtype, const LayerObserver& observer) {
-  auto source = backends.source(encoder.table);
-  const auto count = static_cast<std::int64_t>(tokens.ids.size());
-  ltx2::FeatureAccumulator features(models.connectors->projections, connectors, count, dtype);
-  const std::int64_t states = encoder.model->config.states();
-  ltx2::hidden_states(*encoder.model, *source,
-                      {.ids = tokens.ids, .position_offset = kTextTokens - count, .compute_dtype = dtype},
-                      [&](std::int64_t state, const at::Tensor& hidden) {
+// The prompts of a request, sorted by where their states come from.
+struct Prompts {
+  std::vector<ltx2::GemmaInput> computed;
+  std::vector<std::size_t> computed_jobs;  // which job each of them is
+  std::vector<ltx2::ReadyStates> injected;
+  std::vector<std::size_t> injected_jobs;
+  std::vector<std::int64_t> tokens;  // of every job
+};
+
+Prompts sort_prompts(const ltx2::ConnectorsConfig& config, std::span<const TextJob> jobs,
+                     at::ScalarType dtype) {
+  Prompts prompts;
+  for (std::size_t i = 0; i < jobs.size(); ++i) {
+    if (const auto& given = jobs[i].injected) {
+      prompts.injected.push_back(ltx2::ready_states(config, given->embeds, given->mask).front());
+      prompts.injected_jobs.push_back(i);
+      prompts.tokens.push_back(prompts.injected.back().tokens());
+    } else {
+      prompts.computed.push_back(gemma_input(jobs[i].tokens.value(), dtype));
+      prompts.computed_jobs.push_back(i);
+      prompts.tokens.push_back(static_cast<std::int64_t>(jobs[i].tokens->ids.size()));
+    }
+  }
+  return prompts;
+}
+
+// States are normed and kept for the projections as they are made.
+void add_states(const Prompts& prompts, const TextEncoder* encoder, Backends& backends, std::int64_t states,
+                ltx2::FeatureAccumulator& features, const LayerObserver& observer) {
+  auto add_injected = [&](std::int64_t state) {
+    for (std::size_t i = 0; i < prompts.injected.size(); ++i)
+      features.add(prompts.injected_jobs[i], state, prompts.injected[i].state(state));
+  };
+  if (prompts.computed.empty()) {
+    for (std::int64_t state = 0; state < states; ++state) add_injected(state);
+    return;
+  }
+  auto source = backends.source(encoder->table);
+  ltx2::hidden_states(*encoder->model, *source, prompts.computed,
+                      [&](std::size_t prompt, std::int64_t state, const at::Tensor& hidden) {
                         sampling::check_finite(
                             hidden, fmt::format("the text encoder's state {} of {}", state, states));
-                        features.add(state, hidden);
+                        features.add(prompts.computed_jobs[prompt], state, hidden);
+                        if (prompt + 1 < prompts.computed.size()) return;
+                        add_injected(state);
                         if (observer) observer(state + 1, states);
                       });
-  return features.finish();
+}
+
+// Where each job's tokens lie in its row.
+ltx2::PaddedFeatures padded(const TextJob& job, ltx2::TextFeatures features) {
+  if (job.injected) return {std::move(features), job.injected->mask[0]};
+  return ltx2::padded_left(std::move(features), kTextTokens);
 }
 
 }  // namespace
@@ -47,23 +82,34 @@ std::string cut_warning(const PromptTokens& tokens, std::string_view which) {
                      tokens.ids.size(), tokens.tokens - tokens.ids.size());
 }
 
-ltx2::TextContext encode_text(const ModelSet& models, const TextEncoder* encoder, Backends& backends,
-                              const TextJob& job, at::ScalarType dtype, const LayerObserver& observer) {
+ltx2::GemmaInput gemma_input(const PromptTokens& tokens, at::ScalarType dtype) {
+  return {.ids = tokens.ids,
+          .position_offset = kTextTokens - static_cast<std::int64_t>(tokens.ids.size()),
+          .compute_dtype = dtype};
+}
+
+std::vector<ltx2::TextContext> encode_text(const ModelSet& models, const TextEncoder* encoder,
+                                           Backends& backends, std::span<const TextJob> jobs,
+                                           at::ScalarType dtype, const LayerObserver& observer,
+                                           const ltx2::FeatureLimits& limits) {
   c10::InferenceMode no_graph;
+  const ltx2::ConnectorsConfig& config = models.connectors->config();
   auto connectors = backends.source(models.table(ComponentKind::connectors));
-  ltx2::TextContext context;
-  if (job.injected) {
-    context =
-        ltx2::text_context(*models.connectors, *connectors, job.injected->embeds, job.injected->mask, dtype);
-  } else {
-    const ltx2::TextFeatures features =
-        features_of(models, *encoder, backends, *connectors, job.tokens.value(), dtype, observer);
-    context = ltx2::connect(*models.connectors, *connectors, std::span(&features, 1), kTextTokens, dtype);
+  const Prompts prompts = sort_prompts(config, jobs, dtype);
+  ltx2::FeatureAccumulator features(models.connectors->projections, *connectors, prompts.tokens, dtype,
+                                    limits);
+  add_states(prompts, encoder, backends, config.text_proj_in_factor, features, observer);
+
+  std::vector<ltx2::PaddedFeatures> rows;
+  for (ltx2::TextFeatures& prompt : features.finish())
+    rows.push_back(padded(jobs[rows.size()], std::move(prompt)));
+  std::vector<ltx2::TextContext> contexts = ltx2::connect(*models.connectors, *connectors, rows, dtype);
+  for (const ltx2::TextContext& context : contexts) {
+    sampling::check_finite(context.video_text, "the text context of the video");
+    sampling::check_finite(context.audio_text, "the text context of the sound");
   }
-  sampling::check_finite(context.video_text, "the text context of the video");
-  sampling::check_finite(context.audio_text, "the text context of the sound");
   kernels::release_scratch();
-  return context;
+  return contexts;
 }
 
 }  // namespace sluice::pipeline

@@ -1,6 +1,7 @@
 #pragma once
 // From prompts to the contexts the transformer attends to: tokenizer, text encoder, projections, connectors.
-// Only the contexts (1024 x 6144 values at the published sizes) outlive the phase.
+// All prompts of a request go through together, so that every weight is read once for all of them.  Only the
+// contexts (1024 x 6144 values each at the published sizes) outlive the phase.
 
 #include "models/ltx2/text/tokenizer.h"
 #include "pipeline/backends.h"
@@ -12,6 +13,7 @@
 
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -37,8 +39,15 @@ struct TextJob {  // one prompt, as text or as injected states
 
 using LayerObserver = std::function<void(std::int64_t done, std::int64_t total)>;  // may throw to stop
 
-// `encoder` may be nullptr when every job is injected.
-ltx2::TextContext encode_text(const ModelSet& models, const TextEncoder* encoder, Backends& backends,
-                              const TextJob& job, at::ScalarType dtype, const LayerObserver& observer);
+// A context a job, each that which the job has alone, to the bit.  `encoder` may be nullptr when every job is
+// injected.  First the text encoder is the only tenant, then the connectors; where the states do not fit
+// `limits` all at once (text_needs.h tells), the projections are read while the encoder waits.
+std::vector<ltx2::TextContext> encode_text(const ModelSet& models, const TextEncoder* encoder,
+                                           Backends& backends, std::span<const TextJob> jobs,
+                                           at::ScalarType dtype, const LayerObserver& observer,
+                                           const ltx2::FeatureLimits& limits = {});
+
+// Of a prompt that is not padded but computed with the positions it has behind padding up to kTextTokens.
+ltx2::GemmaInput gemma_input(const PromptTokens& tokens, at::ScalarType dtype);
 
 }  // namespace sluice::pipeline

@@ -96,9 +96,15 @@ weights::WeightLease TensorSource::acquire(const weights::ParameterGroup& group)
     if (tensor.sizes() != at::IntArrayRef(parameter.shape))
       throw std::invalid_argument(
           fmt::format("{} is {}, not {}", parameter.name, shape_text(tensor), format_shape(parameter.shape)));
-    *parameter.slot = tensor;
+    const weights::RowRange& rows = parameter.rows;
+    *parameter.slot = rows.count == 0 ? tensor : tensor.narrow(0, rows.begin, rows.count);
   }
   return weights::WeightLease(group);
+}
+
+at::Tensor TensorSource::rows(const weights::Parameter& table, std::span<const std::int64_t> ids) {
+  const at::Tensor places = at::tensor(at::ArrayRef<std::int64_t>(ids.data(), ids.size()));
+  return at_name(tensors_, table.name).index_select(0, places);
 }
 
 std::unique_ptr<weights::WeightSource> open_weights(const std::filesystem::path& path,

@@ -61,12 +61,14 @@ testing::AssertionResult all_close(const at::Tensor& got, const at::Tensor& want
 double error_of_max(const at::Tensor& got, const at::Tensor& want);
 
 // Weights from a map in memory: what a test computed or changed.  A lease fills the slots with the map's own
-// tensors; std::out_of_range for a name that is missing, std::invalid_argument for another shape.
+// tensors, or the rows of them that the parameter takes; std::out_of_range for a name that is missing,
+// std::invalid_argument for another shape.
 class TensorSource final : public weights::WeightSource {
  public:
   explicit TensorSource(TensorMap tensors) : tensors_(std::move(tensors)) {}
 
   weights::WeightLease acquire(const weights::ParameterGroup& group) override;
+  at::Tensor rows(const weights::Parameter& table, std::span<const std::int64_t> ids) override;
   void check() const override {}
   Bytes bytes_read() const override { return 0; }
 

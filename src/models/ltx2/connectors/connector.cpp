@@ -6,7 +6,11 @@
 #include <ATen/core/grad_mode.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <limits>
+#include <map>
+#include <numeric>
+#include <utility>
 
 namespace sluice::ltx2 {
 namespace {
@@ -14,9 +18,13 @@ namespace {
 constexpr double kEps = 1e-6;
 constexpr std::int64_t kFeedForwardFactor = 4;
 
-void declare(const weights::ParameterScope& scope, ConnectorBlock& block, const ConnectorConfig& config) {
-  const std::int64_t width = config.width();
-  nn::declare(scope / "attn1", block.attn1,
+void declare(ConnectorBlock& block, const ConnectorConfig& config, const std::string& name) {
+  const std::int64_t width = config.width(), inner = kFeedForwardFactor * width;
+  auto begin = [&](weights::ParameterGroup& group, const char* part) {
+    group.name = name + "." + part;
+    return weights::ParameterScope(group, name);
+  };
+  nn::declare(begin(block.attention_group, "attn1") / "attn1", block.attn1,
               {.query_dim = width,
                .context_dim = width,
                .heads = config.num_attention_heads,
@@ -24,13 +32,36 @@ void declare(const weights::ParameterScope& scope, ConnectorBlock& block, const 
                .norm_eps = kEps,
                .rope_layout = config.rope_layout,
                .gated = config.gated_attention});
-  nn::declare(scope / "ff", block.ff, {.dim = width, .inner = kFeedForwardFactor * width});
+  nn::declare(begin(block.up_group, "ff.net.0.proj") / "ff.net.0.proj", block.ff.up,
+              {.in = width, .out = inner});
+  nn::declare(begin(block.down_group, "ff.net.2") / "ff.net.2", block.ff.down, {.in = inner, .out = width});
 }
 
-at::Tensor connector_block(const ConnectorBlock& block, const at::Tensor& x, const nn::RopeTable& rope,
-                           const at::Tensor& bias) {
-  at::Tensor h = x + nn::attention(block.attn1, {.x = nn::rms_norm(x, kEps), .bias = bias, .rope_q = &rope});
-  return h + nn::feed_forward(block.ff, nn::rms_norm(h, kEps));
+// A row on its way through the blocks.
+struct Row {
+  at::Tensor x;               // [1, tokens, width]
+  at::Tensor bias;            // undefined: everything is seen
+  const nn::RopeTable* rope;  // of its length
+  at::Tensor inner;           // of the feed-forward, between its two matrices
+};
+
+at::Tensor normed(const at::Tensor& x) {
+  const at::Tensor none = at::zeros({1, 1, x.size(2)}, x.options());
+  return nn::modulated_rms_norm(x, kEps, none, none);
+}
+
+void run_block(const ConnectorBlock& block, weights::WeightSource& source, std::span<Row> rows) {
+  {
+    auto lease = source.acquire(block.attention_group);
+    for (Row& row : rows)
+      row.x.add_(nn::attention(block.attn1, {.x = normed(row.x), .bias = row.bias, .rope_q = row.rope}));
+  }
+  {
+    auto lease = source.acquire(block.up_group);
+    for (Row& row : rows) row.inner = nn::linear_gelu_tanh(block.ff.up, normed(row.x));
+  }
+  auto lease = source.acquire(block.down_group);
+  for (Row& row : rows) row.x.add_(nn::linear(block.ff.down, std::exchange(row.inner, {})));
 }
 
 nn::RopeTable positions_table(const ConnectorConfig& config, std::int64_t tokens) {
@@ -55,47 +86,49 @@ void require_whole_registers(const Connector& connector, std::int64_t tokens) {
                          : fmt::format("use {} or {} positions", below, below + registers));
 }
 
-// [batch, tokens, width]: real tokens first, registers behind.
-at::Tensor fronted_by_registers(const Connector& connector, weights::WeightSource& source,
-                                const ConnectorInput& input) {
-  const std::int64_t batch = input.mask.size(0), tokens = input.mask.size(1);
-  require_whole_registers(connector, tokens);
-  auto lease = source.acquire(connector.register_group);
-  at::Tensor registers = connector.learnable_registers.to(input.compute_dtype);
-  at::Tensor x = registers.repeat({batch, tokens / registers.size(0), 1});
-  for (std::int64_t row = 0; row < batch; ++row) {
-    const at::Tensor& features = input.rows[static_cast<std::size_t>(row)];
-    x[row].narrow(0, 0, features.size(0)).copy_(features);
-  }
-  return x;
+// [1, tokens, width]: real tokens first, registers (undefined: the caller has none) behind.
+at::Tensor fronted_by_registers(const ConnectorRow& row, const at::Tensor& registers) {
+  at::Tensor x = registers.repeat({row.mask.size(0) / registers.size(0), 1});
+  x.narrow(0, 0, row.features.size(0)).copy_(row.features);
+  return x.unsqueeze(0);
 }
 
 // The same with every token in its place.
-at::Tensor padded_in_place(const ConnectorInput& input) {
-  const std::int64_t batch = input.mask.size(0), tokens = input.mask.size(1);
-  at::Tensor x = input.padding.to(input.compute_dtype).repeat({batch, tokens, 1});
-  for (std::int64_t row = 0; row < batch; ++row) {
-    at::Tensor places = at::nonzero(input.mask[row]).squeeze(1);
-    x[row].index_copy_(0, places, input.rows[static_cast<std::size_t>(row)].to(input.compute_dtype));
-  }
-  return x;
+at::Tensor padded_in_place(const ConnectorRow& row, at::ScalarType dtype) {
+  at::Tensor x = row.padding.to(dtype).repeat({row.mask.size(0), 1});
+  x.index_copy_(0, at::nonzero(row.mask).squeeze(1), row.features.to(dtype));
+  return x.unsqueeze(0);
 }
 
-// [batch, 1, 1, tokens], added to the scores: nothing at real tokens, the lowest number at padding.
+// [1, 1, 1, tokens], added to the scores: nothing at real tokens, the lowest number at padding.
 at::Tensor padding_bias(const at::Tensor& mask) {
   at::Tensor bias = (mask == 0).to(at::kFloat) * std::numeric_limits<float>::lowest();
-  return bias.unsqueeze(1).unsqueeze(1);
+  return bias.view({1, 1, 1, -1});
 }
 
-void check_input(const Connector& connector, const ConnectorInput& input) {
-  const auto rows = static_cast<std::int64_t>(input.rows.size());
-  bool fits = input.mask.dim() == 2 && input.mask.size(0) == rows;
-  for (std::int64_t row = 0; fits && row < rows; ++row) {
-    const at::Tensor& features = input.rows[static_cast<std::size_t>(row)];
-    fits = features.dim() == 2 && features.size(1) == connector.config.width() &&
-           features.size(0) == at::count_nonzero(input.mask[row]).item<std::int64_t>();
-  }
+void check_row(const Connector& connector, const ConnectorRow& row) {
+  const bool fits = row.mask.dim() == 1 && row.features.dim() == 2 &&
+                    row.features.size(1) == connector.config.width() &&
+                    row.features.size(0) == at::count_nonzero(row.mask).item<std::int64_t>();
   if (!fits) throw Error(ErrorKind::internal, "the connector's features do not fit their mask");
+  if (connector.config.num_learnable_registers > 0) require_whole_registers(connector, row.mask.size(0));
+}
+
+std::vector<Row> begin_rows(const Connector& connector, weights::WeightSource& source,
+                            std::span<const ConnectorRow> inputs, at::ScalarType dtype) {
+  for (const ConnectorRow& input : inputs) check_row(connector, input);
+  std::vector<Row> rows(inputs.size());
+  if (connector.config.num_learnable_registers > 0) {
+    auto lease = source.acquire(connector.register_group);
+    const at::Tensor registers = connector.learnable_registers.to(dtype);
+    for (std::size_t i = 0; i < rows.size(); ++i) rows[i].x = fronted_by_registers(inputs[i], registers);
+  } else {
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      rows[i].x = padded_in_place(inputs[i], dtype);
+      rows[i].bias = padding_bias(inputs[i].mask);
+    }
+  }
+  return rows;
 }
 
 }  // namespace
@@ -107,36 +140,44 @@ Connector::Connector(const ConnectorConfig& from, std::string name)
     weights::ParameterScope(register_group, name)
         .add("learnable_registers", learnable_registers, {config.num_learnable_registers, config.width()});
   }
-  block_groups.resize(blocks.size());
-  for (std::size_t i = 0; i < blocks.size(); ++i) {
-    block_groups[i].name = fmt::format("{}.transformer_blocks.{}", name, i);
-    declare(weights::ParameterScope(block_groups[i], block_groups[i].name), blocks[i], config);
-  }
+  for (std::size_t i = 0; i < blocks.size(); ++i)
+    declare(blocks[i], config, fmt::format("{}.transformer_blocks.{}", name, i));
 }
 
 std::vector<const weights::ParameterGroup*> Connector::groups() const {
   std::vector<const weights::ParameterGroup*> all = {&register_group};
-  for (const auto& group : block_groups) all.push_back(&group);
+  for (const ConnectorBlock& block : blocks) {
+    for (const auto* group : {&block.attention_group, &block.up_group, &block.down_group})
+      all.push_back(group);
+  }
   return all;
 }
 
-at::Tensor connect(const Connector& connector, weights::WeightSource& source, const ConnectorInput& input) {
+std::vector<at::Tensor> connect(const Connector& connector, weights::WeightSource& source,
+                                std::span<const ConnectorRow> inputs, at::ScalarType compute_dtype) {
   at::NoGradGuard no_grad;
-  check_input(connector, input);
-  at::Tensor x, bias;  // bias undefined: everything is seen
-  if (connector.config.num_learnable_registers > 0) {
-    x = fronted_by_registers(connector, source, input);
-  } else {
-    x = padded_in_place(input);
-    bias = padding_bias(input.mask);
+  std::vector<Row> rows = begin_rows(connector, source, inputs, compute_dtype);
+  std::map<std::int64_t, nn::RopeTable> ropes;  // by length
+  for (Row& row : rows) {
+    const std::int64_t tokens = row.x.size(1);
+    if (!ropes.contains(tokens)) ropes.emplace(tokens, positions_table(connector.config, tokens));
+    row.rope = &ropes.at(tokens);
   }
+  for (const ConnectorBlock& block : connector.blocks) run_block(block, source, rows);
+  std::vector<at::Tensor> results;
+  for (Row& row : rows) results.push_back(normed(std::exchange(row.x, {})));
+  return results;
+}
 
-  const nn::RopeTable rope = positions_table(connector.config, x.size(1));
-  for (std::size_t i = 0; i < connector.blocks.size(); ++i) {
-    auto lease = source.acquire(connector.block_groups[i]);
-    x = connector_block(connector.blocks[i], x, rope, bias);
-  }
-  return nn::rms_norm(x, kEps);
+std::int64_t connector_memory(const ConnectorConfig& config, std::span<const std::int64_t> lengths,
+                              at::ScalarType compute_dtype) {
+  const std::int64_t all = std::accumulate(lengths.begin(), lengths.end(), std::int64_t{0});
+  const std::int64_t longest = lengths.empty() ? 0 : std::ranges::max(lengths);
+  // In tensors of a token's width: the rows themselves; then, of one row, what the attention takes in and its
+  // values, queries, keys and result, or the inner values of all rows and what the last row takes in.
+  const std::int64_t tensors = all + std::max(5 * longest, kFeedForwardFactor * all + longest);
+  const std::int64_t angles = longest * 4;  // f32
+  return config.width() * (tensors * static_cast<std::int64_t>(elementSize(compute_dtype)) + angles);
 }
 
 }  // namespace sluice::ltx2

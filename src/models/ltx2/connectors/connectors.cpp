@@ -7,68 +7,67 @@
 #include <fmt/format.h>
 
 namespace sluice::ltx2 {
-namespace {
 
-TextContext connect_masked(const Connectors& connectors, weights::WeightSource& source,
-                           std::span<const TextFeatures> prompts, const at::Tensor& mask,
-                           at::ScalarType compute_dtype) {
-  std::vector<at::Tensor> video_rows, audio_rows;
-  for (const TextFeatures& features : prompts) {
-    video_rows.push_back(features.video);
-    audio_rows.push_back(features.audio);
-  }
-  if (prompts.empty()) throw Error(ErrorKind::internal, "the connectors were given no prompt");
-  const TextFeatures& any = prompts.front();
-  at::Tensor video = connect(
-      connectors.video, source,
-      {.rows = video_rows, .padding = any.video_padding, .mask = mask, .compute_dtype = compute_dtype});
-  at::Tensor audio = connect(
-      connectors.audio, source,
-      {.rows = audio_rows, .padding = any.audio_padding, .mask = mask, .compute_dtype = compute_dtype});
-  return {video, audio, at::ones(mask.sizes(), at::TensorOptions().dtype(at::kLong))};
-}
-
-at::Tensor left_padded_mask(std::span<const TextFeatures> prompts, std::int64_t tokens) {
-  const auto batch = static_cast<std::int64_t>(prompts.size());
-  at::Tensor mask = at::zeros({batch, tokens}, at::TensorOptions().dtype(at::kLong));
-  for (std::int64_t row = 0; row < batch; ++row) {
-    const std::int64_t real = prompts[static_cast<std::size_t>(row)].video.size(0);
-    if (real > tokens) {
-      throw Error(ErrorKind::bad_input,
-                  fmt::format("a prompt of {} tokens does not fit {} positions", real, tokens),
-                  "shorten the prompt");
-    }
-    mask[row].narrow(0, tokens - real, real).fill_(1);
-  }
-  return mask;
-}
-
-}  // namespace
-
-Connectors::Connectors(const ConnectorsConfig& config)
-    : projections(config), video(config.video, "video_connector"), audio(config.audio, "audio_connector") {}
+Connectors::Connectors(const ConnectorsConfig& config, Bytes projection_tile)
+    : projections(config, projection_tile),
+      video(config.video, "video_connector"),
+      audio(config.audio, "audio_connector") {}
 
 std::vector<const weights::ParameterGroup*> Connectors::groups() const {
-  std::vector<const weights::ParameterGroup*> all = {&projections.group};
+  std::vector<const weights::ParameterGroup*> all = projections.groups();
   for (const Connector* connector : {&video, &audio}) {
     for (const auto* group : connector->groups()) all.push_back(group);
   }
   return all;
 }
 
-TextContext connect(const Connectors& connectors, weights::WeightSource& source,
-                    std::span<const TextFeatures> prompts, std::int64_t tokens,
-                    at::ScalarType compute_dtype) {
+PaddedFeatures padded_left(TextFeatures features, std::int64_t tokens) {
+  const std::int64_t real = features.video.size(0);
+  if (real > tokens) {
+    throw Error(ErrorKind::bad_input,
+                fmt::format("a prompt of {} tokens does not fit {} positions", real, tokens),
+                "shorten the prompt");
+  }
+  at::Tensor mask = at::zeros({tokens}, at::TensorOptions().dtype(at::kLong));
+  mask.narrow(0, tokens - real, real).fill_(1);
+  return {std::move(features), mask};
+}
+
+std::vector<TextContext> connect(const Connectors& connectors, weights::WeightSource& source,
+                                 std::span<const PaddedFeatures> prompts, at::ScalarType compute_dtype) {
   at::NoGradGuard no_grad;
-  return connect_masked(connectors, source, prompts, left_padded_mask(prompts, tokens), compute_dtype);
+  std::vector<ConnectorRow> video_rows, audio_rows;
+  for (const PaddedFeatures& prompt : prompts) {
+    const TextFeatures& features = prompt.features;
+    video_rows.push_back({features.video, features.video_padding, prompt.mask});
+    audio_rows.push_back({features.audio, features.audio_padding, prompt.mask});
+  }
+  std::vector<at::Tensor> video = connect(connectors.video, source, video_rows, compute_dtype);
+  std::vector<at::Tensor> audio = connect(connectors.audio, source, audio_rows, compute_dtype);
+  std::vector<TextContext> contexts;
+  for (std::size_t i = 0; i < prompts.size(); ++i) {
+    const at::Tensor seen = at::ones({1, prompts[i].mask.size(0)}, at::TensorOptions().dtype(at::kLong));
+    contexts.push_back({.video_text = video[i], .audio_text = audio[i], .mask = seen});
+  }
+  return contexts;
 }
 
 TextContext text_context(const Connectors& connectors, weights::WeightSource& source,
                          const at::Tensor& states, const at::Tensor& mask, at::ScalarType compute_dtype) {
   at::NoGradGuard no_grad;
-  std::vector<TextFeatures> prompts =
-      extract_features(connectors.projections, source, states, mask, compute_dtype);
-  return connect_masked(connectors, source, prompts, mask, compute_dtype);
+  std::vector<PaddedFeatures> prompts;
+  for (TextFeatures& features :
+       extract_features(connectors.projections, source, states, mask, compute_dtype)) {
+    const auto row = static_cast<std::int64_t>(prompts.size());
+    prompts.push_back({std::move(features), mask[row]});
+  }
+  std::vector<at::Tensor> video, audio, seen;
+  for (TextContext& context : connect(connectors, source, prompts, compute_dtype)) {
+    video.push_back(std::move(context.video_text));
+    audio.push_back(std::move(context.audio_text));
+    seen.push_back(std::move(context.mask));
+  }
+  return {at::cat(video), at::cat(audio), at::cat(seen)};
 }
 
 }  // namespace sluice::ltx2

@@ -1,10 +1,13 @@
 #pragma once
 // The text side of the transformer's checkpoint: projections and both connectors, from a text encoder's
-// states to the two contexts that the transformer attends to.  Follows diffusers' LTX2TextConnectors.
+// states to the two contexts that the transformer attends to.  Follows diffusers' LTX2TextConnectors.  Every
+// weight is leased once for all prompts.
 //
-//   FeatureAccumulator features(connectors.projections, source, tokens, dtype);   // a prompt
-//   hidden_states(gemma, text_source, input, [&](auto k, auto& state) { features.add(k, state); });
-//   TextContext context = connect(connectors, source, {{features.finish()}}, 1024, dtype);
+//   FeatureAccumulator features(connectors.projections, source, {tokens, …}, dtype);   // of each prompt
+//   hidden_states(gemma, text_source, inputs, [&](auto p, auto k, auto& state) { features.add(p, k, state);
+//   }); std::vector<PaddedFeatures> prompts; for (TextFeatures& prompt : features.finish())
+//   prompts.push_back(padded_left(std::move(prompt), 1024)); std::vector<TextContext> contexts =
+//   connect(connectors, source, prompts, dtype);
 
 #include "models/ltx2/connectors/connector.h"
 #include "models/ltx2/connectors/feature_extractor.h"
@@ -15,10 +18,13 @@
 namespace sluice::ltx2 {
 
 struct Connectors {
-  explicit Connectors(const ConnectorsConfig& config);
+  explicit Connectors(const ConnectorsConfig& config, Bytes projection_tile = kProjectionTile);
 
   const ConnectorsConfig& config() const { return projections.config; }
-  std::vector<const weights::ParameterGroup*> groups() const;  // projections, then block by block
+  std::vector<const weights::ParameterGroup*> groups() const;
+  // What a text phase leases, in this order, each once (the projections once a pass of
+  // plan_shares()): projections, video connector, audio connector.
+  std::vector<const weights::ParameterGroup*> pass() const { return groups(); }
 
   TextProjections projections;
   Connector video, audio;
@@ -32,13 +38,21 @@ struct TextContext {
   at::Tensor mask;
 };
 
-// A row a prompt, each padded on the left to `tokens` positions.  The result depends on `tokens`, since the
-// registers behind a short prompt take part.  Error(bad_input) with the numbers for a prompt longer than that
-// or for a count that the registers do not divide.
-TextContext connect(const Connectors& connectors, weights::WeightSource& source,
-                    std::span<const TextFeatures> prompts, std::int64_t tokens, at::ScalarType compute_dtype);
+struct PaddedFeatures {
+  TextFeatures features;
+  at::Tensor mask;  // i64 [tokens], 0 = padding
+};
 
-// From ready states and their mask, as extract_features() takes them.
+// Padded on the left to `tokens` positions.  The result depends on `tokens`, since the registers behind a
+// short prompt take part.  Error(bad_input) with the numbers for a prompt longer than that.
+PaddedFeatures padded_left(TextFeatures features, std::int64_t tokens);
+
+// A context a prompt, each that which the prompt has alone, to the bit.  Error(bad_input) with the numbers
+// for a length that the registers do not divide.
+std::vector<TextContext> connect(const Connectors& connectors, weights::WeightSource& source,
+                                 std::span<const PaddedFeatures> prompts, at::ScalarType compute_dtype);
+
+// The contexts of a batch of ready states and their mask, as extract_features() takes them.
 TextContext text_context(const Connectors& connectors, weights::WeightSource& source,
                          const at::Tensor& states, const at::Tensor& mask, at::ScalarType compute_dtype);
 

@@ -2,6 +2,7 @@
 
 #include "kernels/linear.h"
 #include "kernels/scratch.h"
+#include "kernels/widen.h"
 
 #include <sluice/error.h>
 
@@ -11,44 +12,26 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 namespace sluice::ltx2 {
 namespace {
 
 constexpr double kEps = 1e-6;
 constexpr double kRangeScale = 8;  // of the 2.0 norm
+// Rows of a projection whose columns are laid out anew at a time: at the published sizes 24 MB in f32, and
+// the product has a full block of columns.
+constexpr std::int64_t kRowsAtOnce = 32;
 
-// x [tokens, channels, block] times the weight's columns of the states [begin, begin + block): a stride
-// through every row.  A tile of rows is gathered (and widened) at a time.
-at::Tensor project_columns(const at::Tensor& x, const at::Tensor& weight, std::int64_t begin,
-                           Bytes gathered_bytes) {
-  const std::int64_t channels = x.size(1), block = x.size(2), out = weight.size(0);
-  if (block * channels == weight.size(1)) return kernels::linear(x.flatten(1), weight, {});
-
-  at::Tensor columns = weight.view({out, channels, -1}).narrow(2, begin, block);
-  const std::int64_t row_bytes = channels * block * static_cast<std::int64_t>(x.element_size());
-  const std::int64_t tile =
-      std::clamp<std::int64_t>(static_cast<std::int64_t>(gathered_bytes) / row_bytes, 1, out);
-  at::Tensor y = at::empty({x.size(0), out}, x.options());
-  for (std::int64_t row = 0; row < out; row += tile) {
-    const std::int64_t rows = std::min(tile, out - row);
-    // Of x's dtype, so that linear() uses it as it is and leaves the scratch alone.
-    at::Tensor gathered = kernels::scratch({rows, channels, block}, x.scalar_type());
-    gathered.copy_(columns.narrow(0, row, rows));
-    y.narrow(1, row, rows).copy_(kernels::linear(x.flatten(1), gathered.flatten(1), {}));
-  }
-  return y;
-}
-
-at::Tensor padding_of(const nn::Linear& projection, at::ScalarType dtype) {
-  if (projection.bias.defined()) return projection.bias.to(dtype, /*non_blocking=*/false, /*copy=*/true);
-  return at::zeros({projection.weight.size(0)}, at::TensorOptions().dtype(dtype));
-}
-
-// The reference scales the projection's input by sqrt(width / channels); scaling the product spares a second
-// copy of the input.
-at::Tensor finished(at::Tensor& sum, const nn::Linear& projection, double scale, at::ScalarType dtype) {
-  return sum.mul_(scale).add_(padding_of(projection, at::kFloat)).to(dtype);
+// Rows [begin, end) in `dtype`, contiguous; where they are so in the file, without a copy.
+at::Tensor widened(const nn::Linear& rows, std::int64_t begin, std::int64_t end, at::ScalarType dtype) {
+  const kernels::Matrix matrix = nn::matrix(rows);
+  if (matrix.format() == kernels::MatrixFormat::dense && matrix.values.scalar_type() == dtype &&
+      kernels::is_aligned(matrix.values))
+    return matrix.values.view({matrix.rows, matrix.columns}).slice(0, begin, end);
+  at::Tensor wide = kernels::scratch({end - begin, matrix.columns}, dtype);
+  kernels::widen_rows(matrix, begin, end, wide);
+  return wide;
 }
 
 // [batch, tokens, channels, states] from either form.
@@ -73,133 +56,199 @@ void require_mask(const at::Tensor& states, const at::Tensor& mask) {
               "pass the mask that was made with the embeddings");
 }
 
+// The reference scales a projection's input by sqrt(width / channels); scaling the product spares a second
+// copy of the input.
+double input_scale(const ConnectorsConfig& config, const ConnectorConfig& connector) {
+  if (!config.per_modality_projections) return 1.0;
+  return std::sqrt(static_cast<double>(connector.width()) / static_cast<double>(config.caption_channels));
+}
+
 }  // namespace
 
-TextProjections::TextProjections(const ConnectorsConfig& from) : config(from) {
-  group.name = "text projections";
-  weights::ParameterScope scope(group);
-  const nn::Bias bias = config.proj_bias ? nn::Bias::yes : nn::Bias::no;
-  const std::int64_t in = config.feature_columns();
-  if (config.per_modality_projections) {
-    nn::declare(scope / "video_text_proj_in", video, {.in = in, .out = config.video.width(), .bias = bias});
-    nn::declare(scope / "audio_text_proj_in", audio, {.in = in, .out = config.audio.width(), .bias = bias});
-  } else {
-    nn::declare(scope / "text_proj_in", video, {.in = in, .out = config.caption_channels, .bias = bias});
-  }
-}
-
 FeatureAccumulator::FeatureAccumulator(const TextProjections& projections, weights::WeightSource& source,
-                                       std::int64_t tokens, at::ScalarType dtype, FeatureLimits limits)
-    : projections_(projections), source_(source), tokens_(tokens), dtype_(dtype), limits_(limits) {
+                                       std::vector<std::int64_t> tokens, at::ScalarType dtype,
+                                       FeatureLimits limits)
+    : projections_(projections),
+      source_(source),
+      tokens_(std::move(tokens)),
+      first_row_(tokens_.size()),
+      dtype_(dtype),
+      next_state_(tokens_.size(), 0) {
+  std::exclusive_scan(tokens_.begin(), tokens_.end(), first_row_.begin(), std::int64_t{0});
+  rows_ = std::accumulate(tokens_.begin(), tokens_.end(), std::int64_t{0});
   const ConnectorsConfig& config = projections.config;
-  const std::int64_t states = config.text_proj_in_factor;
-  const std::int64_t state_bytes = std::max<std::int64_t>(tokens, 1) * config.caption_channels *
-                                   static_cast<std::int64_t>(elementSize(dtype));
-  const std::int64_t fitting =
-      std::clamp<std::int64_t>(static_cast<std::int64_t>(limits.held_states) / state_bytes, 1, states);
-  const std::int64_t blocks = (states + fitting - 1) / fitting;
-  block_states_ = (states + blocks - 1) / blocks;
+  plan_ = plan_shares(config, rows_, dtype, limits);
+  streams_.push_back({&projections.video, input_scale(config, config.video), {}, {}});
+  if (config.per_modality_projections)
+    streams_.push_back({&projections.audio, input_scale(config, config.audio), {}, {}});
 }
 
-void FeatureAccumulator::begin_block() {
-  const std::int64_t states = projections_.config.text_proj_in_factor;
-  const std::int64_t block = std::min(block_states_, states - block_begin_);
-  if (block_.defined() && block_.size(2) == block) return;
-  block_ = at::Tensor();  // the old one first, so that both never exist at once
-  block_ =
-      at::empty({tokens_, projections_.config.caption_channels, block}, at::TensorOptions().dtype(dtype_));
+std::int64_t FeatureAccumulator::held_end() const {
+  return std::min((first_share_ + plan_.held) * plan_.share, plan_.states);
 }
 
-void FeatureAccumulator::add(std::int64_t state, const at::Tensor& hidden) {
+void FeatureAccumulator::hold() {
+  const std::int64_t count = std::min(plan_.held, plan_.shares - first_share_);
+  held_.resize(static_cast<std::size_t>(count));
+  for (std::int64_t i = 0; i < count; ++i) {
+    at::Tensor& share = held_[static_cast<std::size_t>(i)];
+    const std::int64_t states = plan_.states_of(first_share_ + i);
+    if (share.defined() && share.size(2) == states) continue;
+    share.reset();  // the old one first, so that both never exist at once
+    share =
+        at::empty({rows_, projections_.config.caption_channels, states}, at::TensorOptions().dtype(dtype_));
+  }
+}
+
+void FeatureAccumulator::add(std::size_t prompt, std::int64_t state, const at::Tensor& hidden) {
   at::NoGradGuard no_grad;
-  if (state != next_state_ || state >= projections_.config.text_proj_in_factor) {
+  if (state == held_end() && std::ranges::all_of(next_state_, [&](std::int64_t n) { return n == state; })) {
+    project_held();
+    first_share_ += plan_.held;
+  }
+  if (state != next_state_.at(prompt) || state >= held_end()) {
     throw Error(ErrorKind::internal, fmt::format("text encoder state {} came where {} of {} was due", state,
-                                                 next_state_, projections_.config.text_proj_in_factor));
+                                                 next_state_.at(prompt), plan_.states));
   }
-  if (state == block_begin_) begin_block();
-  block_.select(2, state - block_begin_).copy_(norm_state(projections_.config, hidden));
-  next_state_++;
-  if (next_state_ == block_begin_ + block_.size(2)) project_block();
+  if (std::ranges::all_of(next_state_, [&](std::int64_t n) { return n == first_share_ * plan_.share; }))
+    hold();
+  const auto share = static_cast<std::size_t>(state / plan_.share - first_share_);
+  held_[share]
+      .narrow(0, first_row_[prompt], tokens_[prompt])
+      .select(2, state % plan_.share)
+      .copy_(norm_state(projections_.config, hidden));
+  next_state_[prompt]++;
 }
 
-void FeatureAccumulator::project_block() {
+void FeatureAccumulator::project_held() {
   const ConnectorsConfig& config = projections_.config;
-  auto lease = source_.acquire(projections_.group);
-  auto add_share = [&](at::Tensor& sum, const nn::Linear& projection) {
-    at::Tensor share =
-        project_columns(block_, projection.weight, block_begin_, limits_.gathered_columns).to(at::kFloat);
-    sum = sum.defined() ? sum.add_(share) : share;
-  };
-  add_share(video_, projections_.video);
-  if (config.per_modality_projections) add_share(audio_, projections_.audio);
-  block_begin_ = next_state_;
-  if (next_state_ == config.text_proj_in_factor) complete();
-}
-
-void FeatureAccumulator::complete() {
-  const ConnectorsConfig& config = projections_.config;
-  block_ = at::Tensor();
-  auto scale = [&](const ConnectorConfig& connector) {
-    if (!config.per_modality_projections) return 1.0;
-    return std::sqrt(static_cast<double>(connector.width()) / static_cast<double>(config.caption_channels));
-  };
-  features_.video = finished(video_, projections_.video, scale(config.video), dtype_);
-  features_.video_padding = padding_of(projections_.video, dtype_);
-  if (!config.per_modality_projections) {
-    features_.audio = features_.video;
-    features_.audio_padding = features_.video_padding;
-    return;
+  columns_ = at::empty({kRowsAtOnce * config.caption_channels * plan_.held * plan_.share},
+                       at::TensorOptions().dtype(dtype_));
+  for (Stream& stream : streams_) {
+    if (!stream.sums.defined()) {
+      stream.sums = at::zeros({rows_, stream.projection->out}, at::TensorOptions().dtype(at::kFloat));
+      stream.padding = at::zeros({stream.projection->out}, at::TensorOptions().dtype(at::kFloat));
+    }
+    for (const ProjectionTile& tile : stream.projection->tiles) {
+      auto lease = source_.acquire(tile.group);
+      project_tile(stream, tile);
+      if (tile.rows.bias.defined()) stream.padding.narrow(0, tile.begin, tile.rows.out).copy_(tile.rows.bias);
+    }
   }
-  features_.audio = finished(audio_, projections_.audio, scale(config.audio), dtype_);
-  features_.audio_padding = padding_of(projections_.audio, dtype_);
+  columns_.reset();
 }
 
-TextFeatures FeatureAccumulator::finish() {
-  const std::int64_t states = projections_.config.text_proj_in_factor;
-  if (next_state_ != states) {
+void FeatureAccumulator::project_tile(Stream& stream, const ProjectionTile& tile) {
+  const auto count = static_cast<std::int64_t>(held_.size());
+  for (std::int64_t begin = 0; begin < tile.rows.out; begin += kRowsAtOnce) {
+    const std::int64_t end = std::min(begin + kRowsAtOnce, tile.rows.out);
+    const std::vector<at::Tensor> columns =
+        split_columns(widened(tile.rows, begin, end, dtype_), plan_, first_share_, count, columns_);
+    at::Tensor sums = stream.sums.narrow(1, tile.begin + begin, end - begin);
+    for (std::size_t prompt = 0; prompt < tokens_.size(); ++prompt) {
+      at::Tensor sum = sums.narrow(0, first_row_[prompt], tokens_[prompt]);
+      for (std::size_t share = 0; share < held_.size(); ++share) {
+        const at::Tensor states = held_[share].narrow(0, first_row_[prompt], tokens_[prompt]).flatten(1);
+        sum.add_(kernels::linear(states, columns[share], {}));
+      }
+    }
+  }
+}
+
+std::vector<TextFeatures> FeatureAccumulator::finish() {
+  at::NoGradGuard no_grad;
+  for (std::int64_t next : next_state_) {
+    if (next == plan_.states) continue;
     throw Error(ErrorKind::internal,
-                fmt::format("only {} of {} text encoder states were added", next_state_, states));
+                fmt::format("only {} of {} text encoder states were added", next, plan_.states));
   }
-  return std::move(features_);
+  project_held();
+  held_.clear();
+  for (Stream& stream : streams_) stream.sums.mul_(stream.scale).add_(stream.padding);
+  std::vector<TextFeatures> features;
+  for (std::size_t prompt = 0; prompt < tokens_.size(); ++prompt)
+    features.push_back(features_of(prompt, streams_.front(), streams_.back()));
+  streams_.clear();
+  return features;
+}
+
+TextFeatures FeatureAccumulator::features_of(std::size_t prompt, const Stream& video,
+                                             const Stream& audio) const {
+  auto rows = [&](const Stream& stream) {
+    return stream.sums.narrow(0, first_row_[prompt], tokens_[prompt]).to(dtype_);
+  };
+  return {.video = rows(video),
+          .audio = rows(audio),
+          .video_padding = video.padding.to(dtype_),
+          .audio_padding = audio.padding.to(dtype_)};
+}
+
+at::Tensor ReadyStates::state(std::int64_t index) const {
+  return states.select(2, index).index_select(0, places);
+}
+
+std::vector<ReadyStates> ready_states(const ConnectorsConfig& config, const at::Tensor& states,
+                                      const at::Tensor& mask) {
+  const at::Tensor apart = with_states_apart(config, states);
+  require_mask(apart, mask);
+  std::vector<ReadyStates> rows;
+  for (std::int64_t row = 0; row < apart.size(0); ++row)
+    rows.push_back({.states = apart[row], .places = at::nonzero(mask[row]).squeeze(1)});
+  return rows;
 }
 
 std::vector<TextFeatures> extract_features(const TextProjections& projections, weights::WeightSource& source,
                                            const at::Tensor& states, const at::Tensor& mask,
                                            at::ScalarType dtype) {
   at::NoGradGuard no_grad;
-  at::Tensor apart = with_states_apart(projections.config, states);
-  require_mask(apart, mask);
-  std::vector<TextFeatures> features;
-  for (std::int64_t row = 0; row < apart.size(0); ++row) {
-    at::Tensor tokens = at::nonzero(mask[row]).squeeze(1);
-    FeatureAccumulator accumulator(projections, source, tokens.size(0), dtype);
-    for (std::int64_t state = 0; state < apart.size(3); ++state)
-      accumulator.add(state, apart[row].select(2, state).index_select(0, tokens));
-    features.push_back(accumulator.finish());
+  const std::vector<ReadyStates> rows = ready_states(projections.config, states, mask);
+  std::vector<std::int64_t> tokens;
+  for (const ReadyStates& row : rows) tokens.push_back(row.tokens());
+  FeatureAccumulator accumulator(projections, source, tokens, dtype);
+  for (std::int64_t state = 0; state < projections.config.text_proj_in_factor; ++state) {
+    for (std::size_t row = 0; row < rows.size(); ++row) accumulator.add(row, state, rows[row].state(state));
   }
-  return features;
+  return accumulator.finish();
 }
 
 at::Tensor norm_state(const ConnectorsConfig& config, const at::Tensor& hidden) {
-  at::Tensor x = hidden.to(at::kFloat).contiguous();
-  if (config.per_modality_projections || x.numel() == 0) return nn::rms_norm(x, kEps);
+  if (config.per_modality_projections) {
+    const at::Tensor none = at::zeros({1, 1, hidden.size(1)}, hidden.options());
+    return nn::modulated_rms_norm(hidden.unsqueeze(0), kEps, none, none).squeeze(0);
+  }
+  at::Tensor x = hidden.to(at::kFloat);
+  if (x.numel() == 0) return x;
   at::Tensor mean = x.sum() / (static_cast<double>(x.numel()) + kEps);
-  return (x - mean) / (x.amax() - x.amin() + kEps) * kRangeScale;
+  return (x - mean).div_(x.amax() - x.amin() + kEps).mul_(kRangeScale);
 }
 
 at::Tensor norm_states(const ConnectorsConfig& config, const at::Tensor& states, const at::Tensor& mask) {
   at::NoGradGuard no_grad;
-  at::Tensor apart = with_states_apart(config, states);
-  require_mask(apart, mask);
-  at::Tensor normed = at::zeros(apart.sizes(), at::TensorOptions().dtype(at::kFloat));
-  for (std::int64_t row = 0; row < apart.size(0); ++row) {
-    at::Tensor tokens = at::nonzero(mask[row]).squeeze(1);
-    for (std::int64_t state = 0; state < apart.size(3); ++state) {
-      at::Tensor real = norm_state(config, apart[row].select(2, state).index_select(0, tokens));
-      normed[row].select(2, state).index_copy_(0, tokens, real);
+  at::Tensor normed =
+      at::zeros(with_states_apart(config, states).sizes(), at::TensorOptions().dtype(at::kFloat));
+  const std::vector<ReadyStates> rows = ready_states(config, states, mask);
+  for (std::size_t row = 0; row < rows.size(); ++row) {
+    for (std::int64_t state = 0; state < normed.size(3); ++state) {
+      normed[static_cast<std::int64_t>(row)].select(2, state).index_copy_(
+          0, rows[row].places, norm_state(config, rows[row].state(state)));
     }
   }
   return normed.flatten(2);
+}
+
+FeatureMemory feature_memory(const ConnectorsConfig& config, std::int64_t tokens, at::ScalarType dtype,
+                             const FeatureLimits& limits) {
+  const StateShares plan = plan_shares(config, tokens, dtype, limits);
+  const auto size = static_cast<std::int64_t>(elementSize(dtype));
+  const std::int64_t streams =
+      config.per_modality_projections ? config.video.width() + config.audio.width() : config.caption_channels;
+  const std::int64_t sums = tokens * streams * 4;
+  // The rows' columns, laid out anew beside the widened rows.
+  const std::int64_t columns = kRowsAtOnce * config.feature_columns() * size * 2;
+  FeatureMemory memory{.held = static_cast<std::int64_t>(plan.held_bytes)};
+  if (plan.passes > 1) memory.held += sums;
+  memory.projecting = static_cast<std::int64_t>(plan.held_bytes) + sums + columns;
+  return memory;
 }
 
 }  // namespace sluice::ltx2

@@ -2,11 +2,9 @@
 // From a text encoder's states to one feature vector a token and stream: every state is normed, the states of
 // a token are laid side by side (column = channel · states + state, the state fastest) and projected.
 
-#include "models/ltx2/connectors/connectors_config.h"
-#include "nn/layers.h"
+#include "models/ltx2/connectors/state_columns.h"
+#include "models/ltx2/connectors/text_projections.h"
 #include "weights/weight_source.h"
-
-#include <sluice/units.h>
 
 #include <ATen/core/Tensor.h>
 
@@ -14,17 +12,6 @@
 #include <vector>
 
 namespace sluice::ltx2 {
-
-// 2.3 GB in bf16 at the published sizes: a group of its own.
-struct TextProjections {
-  explicit TextProjections(const ConnectorsConfig& config);
-  TextProjections(const TextProjections&) = delete;  // the group holds addresses of the slots
-  TextProjections& operator=(const TextProjections&) = delete;
-
-  ConnectorsConfig config;
-  nn::Linear video, audio;  // audio is empty where one projection serves both streams
-  weights::ParameterGroup group;
-};
 
 // The features of one prompt's real tokens.
 struct TextFeatures {
@@ -34,41 +21,47 @@ struct TextFeatures {
   at::Tensor video_padding, audio_padding;
 };
 
-struct FeatureLimits {
-  // Normed states held at once.  Up to 356 tokens at the published sizes in f32 all states fit, and the
-  // weights are passed over once; 1024 tokens take 735 MiB, or three passes with a third of them each.
-  Bytes held_states = MiB(256);
-  // Where not all states fit: columns of a projection gathered at once.
-  Bytes gathered_columns = MiB(64);
-};
-
-// Takes a prompt's states in order as the text encoder makes them, so that no more than the limit is kept.
-// Leases the projections only while it multiplies.
+// Takes the states of one or more prompts as the text encoder makes them, so that no more than the limit is
+// kept.  Leases the projections tile by tile when it multiplies: where all states fit, that is in finish(),
+// when the encoder is done.  All prompts share every tile; a prompt's features are those that it has alone,
+// to the bit, whatever the limit.
 class FeatureAccumulator {
  public:
-  // dtype: of the features and of the arithmetic, f32 or bf16.
-  FeatureAccumulator(const TextProjections& projections, weights::WeightSource& source, std::int64_t tokens,
-                     at::ScalarType dtype, FeatureLimits limits = {});
+  // tokens: of each prompt.  dtype: of the features and of the arithmetic, f32 or bf16; sums are f32.
+  FeatureAccumulator(const TextProjections& projections, weights::WeightSource& source,
+                     std::vector<std::int64_t> tokens, at::ScalarType dtype, FeatureLimits limits = {});
 
-  void add(std::int64_t state, const at::Tensor& hidden);  // hidden: [tokens, caption_channels]
-  TextFeatures finish();                                   // Error(internal) unless every state was added
+  // hidden: [tokens, caption_channels].  A prompt's states come in order, state k of all prompts before any
+  // k + 1; else Error(internal).
+  void add(std::size_t prompt, std::int64_t state, const at::Tensor& hidden);
+
+  std::vector<TextFeatures> finish();  // Error(internal) unless every state was added
 
  private:
-  void begin_block();
-  void project_block();
-  void complete();  // the last share is in; the projections are leased
+  struct Stream {
+    const TextProjection* projection;
+    double scale;
+    at::Tensor sums;     // f32 [tokens of all prompts, out]
+    at::Tensor padding;  // f32 [out]
+  };
+
+  std::int64_t held_end() const;  // first state behind those that are held
+  void hold();                    // memory for the next states
+  void project_held();
+  void project_tile(Stream& stream, const ProjectionTile& tile);
+  TextFeatures features_of(std::size_t prompt, const Stream& video, const Stream& audio) const;
 
   const TextProjections& projections_;
   weights::WeightSource& source_;
-  std::int64_t tokens_;
+  std::vector<std::int64_t> tokens_, first_row_;  // of each prompt
+  std::int64_t rows_ = 0;                         // of all prompts
   at::ScalarType dtype_;
-  FeatureLimits limits_;
-  std::int64_t block_states_;     // states a block
-  std::int64_t block_begin_ = 0;  // first state of the block
-  std::int64_t next_state_ = 0;
-  at::Tensor block_;          // [tokens, caption_channels, states of the block]
-  at::Tensor video_, audio_;  // f32 sums so far
-  TextFeatures features_;     // once the last block is projected
+  StateShares plan_;
+  std::int64_t first_share_ = 0;          // held from here on
+  std::vector<std::int64_t> next_state_;  // of each prompt
+  std::vector<at::Tensor> held_;          // shares [rows, channels, states of the share]
+  at::Tensor columns_;                    // of some of a projection's rows, share by share
+  std::vector<Stream> streams_;           // video, and audio where it has its own projection
 };
 
 // Features of each row of a batch of ready states: [batch, tokens, channels, states] or, flattened as the
@@ -78,11 +71,32 @@ std::vector<TextFeatures> extract_features(const TextProjections& projections, w
                                            const at::Tensor& states, const at::Tensor& mask,
                                            at::ScalarType dtype);
 
+// States that are there already, of one prompt: a view, from which the real tokens are picked state by state.
+struct ReadyStates {
+  at::Tensor states;  // [positions, channels, states]
+  at::Tensor places;  // i64, the real tokens' positions
+
+  std::int64_t tokens() const { return places.size(0); }
+  at::Tensor state(std::int64_t index) const;  // [tokens, channels]
+};
+
+// Of each row, with states and mask as above.
+std::vector<ReadyStates> ready_states(const ConnectorsConfig& config, const at::Tensor& states,
+                                      const at::Tensor& mask);
+
 // One state of a prompt's real tokens, normed: [tokens, channels].
 at::Tensor norm_state(const ConnectorsConfig& config, const at::Tensor& hidden);
 
 // The same for a batch, laid out as the projections' input [batch, tokens, channels · states] with zeros at
 // padding: for comparison with the reference.
 at::Tensor norm_states(const ConnectorsConfig& config, const at::Tensor& states, const at::Tensor& mask);
+
+// Bytes of all that an accumulator keeps and makes: while states are added, and while it projects.
+struct FeatureMemory {
+  std::int64_t held = 0;
+  std::int64_t projecting = 0;  // the held states among it
+};
+FeatureMemory feature_memory(const ConnectorsConfig& config, std::int64_t tokens, at::ScalarType dtype,
+                             const FeatureLimits& limits);
 
 }  // namespace sluice::ltx2

@@ -17,9 +17,9 @@ using ::testing::HasSubstr;
 
 // A case with its connectors and weights.
 struct Case {
-  explicit Case(const std::string& name)
+  explicit Case(const std::string& name, Bytes projection_tile = kProjectionTile)
       : fixture("connectors/" + name),
-        connectors(ConnectorsConfig::parse(fixture.config(), "manifest.json")),
+        connectors(ConnectorsConfig::parse(fixture.config(), "manifest.json"), projection_tile),
         tensors(test::read_tensors(fixture.weights_path())) {}
 
   const at::Tensor& states() const { return fixture.input("text_encoder_hidden_states"); }
@@ -39,12 +39,22 @@ struct Case {
   test::TensorMap tensors;
 };
 
+std::vector<TextFeatures> accumulated(const Case& the_case, weights::WeightSource& source,
+                                      const std::vector<at::Tensor>& prompts, FeatureLimits limits,
+                                      at::ScalarType dtype = at::kFloat) {
+  std::vector<std::int64_t> tokens;
+  for (const at::Tensor& states : prompts) tokens.push_back(states.size(0));
+  FeatureAccumulator accumulator(the_case.connectors.projections, source, tokens, dtype, limits);
+  for (std::int64_t state = 0; state < the_case.connectors.config().text_proj_in_factor; ++state) {
+    for (std::size_t i = 0; i < prompts.size(); ++i)
+      accumulator.add(i, state, prompts[i].select(2, state).to(dtype));
+  }
+  return accumulator.finish();
+}
+
 TextFeatures accumulated(const Case& the_case, weights::WeightSource& source, const at::Tensor& states,
                          FeatureLimits limits) {
-  FeatureAccumulator accumulator(the_case.connectors.projections, source, states.size(0), at::kFloat, limits);
-  for (std::int64_t state = 0; state < states.size(2); ++state)
-    accumulator.add(state, states.select(2, state));
-  return accumulator.finish();
+  return accumulated(the_case, source, std::vector{states}, limits).front();
 }
 
 class ConnectorsParity : public testing::TestWithParam<const char*> {};
@@ -73,7 +83,7 @@ TEST_P(ConnectorsParity, takes_flattened_prompt_embeddings_too) {
   EXPECT_TRUE(the_case.fixture.matches("video_embeds", the_case.comparable(context.video_text)));
 }
 
-TEST_P(ConnectorsParity, comes_to_the_same_state_by_state_whatever_is_held) {
+TEST_P(ConnectorsParity, comes_to_the_same_bits_whatever_is_held) {
   Case the_case(GetParam());
   TensorSource source(the_case.tensors);
   const at::Tensor states = the_case.real_states(0);
@@ -81,28 +91,106 @@ TEST_P(ConnectorsParity, comes_to_the_same_state_by_state_whatever_is_held) {
   const auto state_bytes = static_cast<Bytes>(states.size(0) * states.size(1) * 4);
 
   for (Bytes held : {Bytes(1), state_bytes * 2, state_bytes * 3}) {
-    for (Bytes gathered : {Bytes(1), Bytes(1000), MiB(1)}) {
-      TextFeatures parts =
-          accumulated(the_case, source, states, {.held_states = held, .gathered_columns = gathered});
+    TextFeatures parts = accumulated(the_case, source, states, {.held_states = held});
 
-      EXPECT_LT(test::error_of_max(parts.video, whole.video), 1e-6) << held << ", " << gathered;
-      EXPECT_LT(test::error_of_max(parts.audio, whole.audio), 1e-6) << held << ", " << gathered;
-    }
+    EXPECT_TRUE(at::equal(parts.video, whole.video)) << held;
+    EXPECT_TRUE(at::equal(parts.audio, whole.audio)) << held;
+  }
+}
+
+TEST_P(ConnectorsParity, comes_to_the_same_in_projection_tiles_of_any_height) {
+  Case whole(GetParam());
+  TensorSource source(whole.tensors);
+  const at::Tensor states = whole.real_states(0);
+  const TextFeatures want = accumulated(whole, source, states, {});
+
+  for (Bytes tile : {Bytes(1), Bytes(700), Bytes(3000)}) {
+    Case tiled(GetParam(), tile);
+    ASSERT_GT(tiled.connectors.projections.video.tiles.size(), 1U);
+    const TextFeatures got = accumulated(tiled, source, states, {});
+
+    EXPECT_LT(test::error_of_max(got.video, want.video), 1e-6) << tile;
+    EXPECT_LT(test::error_of_max(got.audio, want.audio), 1e-6) << tile;
+    EXPECT_TRUE(at::equal(got.video_padding, want.video_padding)) << tile;
+    EXPECT_TRUE(at::equal(got.audio_padding, want.audio_padding)) << tile;
   }
 }
 
 TEST_P(ConnectorsParity, pads_prompts_on_the_left) {
   Case the_case(GetParam());
   TensorSource source(the_case.tensors);
-  std::vector<TextFeatures> prompts;
-  for (std::int64_t row = 0; row < the_case.mask().size(0); ++row)
-    prompts.push_back(accumulated(the_case, source, the_case.real_states(row), {}));
+  std::vector<PaddedFeatures> prompts;
+  for (std::int64_t row = 0; row < the_case.mask().size(0); ++row) {
+    prompts.push_back(
+        padded_left(accumulated(the_case, source, the_case.real_states(row), {}), the_case.mask().size(1)));
+  }
 
-  TextContext context = connect(the_case.connectors, source, prompts, the_case.mask().size(1), at::kFloat);
+  std::vector<at::Tensor> video, audio, mask;
+  for (TextContext& context : connect(the_case.connectors, source, prompts, at::kFloat)) {
+    video.push_back(context.video_text);
+    audio.push_back(context.audio_text);
+    mask.push_back(context.mask);
+  }
 
-  EXPECT_TRUE(the_case.fixture.matches("video_embeds", the_case.comparable(context.video_text)));
-  EXPECT_TRUE(the_case.fixture.matches("audio_embeds", the_case.comparable(context.audio_text)));
-  EXPECT_TRUE(the_case.fixture.matches("attention_mask", context.mask));
+  EXPECT_TRUE(the_case.fixture.matches("video_embeds", the_case.comparable(at::cat(video))));
+  EXPECT_TRUE(the_case.fixture.matches("audio_embeds", the_case.comparable(at::cat(audio))));
+  EXPECT_TRUE(the_case.fixture.matches("attention_mask", at::cat(mask)));
+}
+
+TEST_P(ConnectorsParity, makes_the_same_bits_of_prompts_together_as_of_each_alone) {
+  Case the_case(GetParam());
+  TensorSource source(test::converted(the_case.tensors, at::kBFloat16));
+  const std::vector<at::Tensor> states = {the_case.real_states(0), the_case.real_states(1)};
+
+  for (at::ScalarType dtype : {at::kFloat, at::kBFloat16}) {
+    auto contexts = [&](const std::vector<at::Tensor>& prompts) {
+      std::vector<PaddedFeatures> padded;
+      for (TextFeatures& features : accumulated(the_case, source, prompts, {.held_states = Bytes(1)}, dtype))
+        padded.push_back(padded_left(std::move(features), the_case.mask().size(1)));
+      return connect(the_case.connectors, source, padded, dtype);
+    };
+    const std::vector<TextContext> together = contexts(states);
+
+    for (std::size_t i = 0; i < states.size(); ++i) {
+      const TextContext alone = contexts({states[i]}).front();
+      EXPECT_TRUE(at::equal(together[i].video_text, alone.video_text)) << i;
+      EXPECT_TRUE(at::equal(together[i].audio_text, alone.audio_text)) << i;
+    }
+  }
+}
+
+// Notes what is leased, and in which order.
+class WatchedSource final : public weights::WeightSource {
+ public:
+  explicit WatchedSource(test::TensorMap tensors) : inner_(std::move(tensors)) {}
+
+  weights::WeightLease acquire(const weights::ParameterGroup& group) override {
+    leased.push_back(group.name);
+    return inner_.acquire(group);
+  }
+  at::Tensor rows(const weights::Parameter& table, std::span<const std::int64_t> ids) override {
+    return inner_.rows(table, ids);
+  }
+  void check() const override {}
+  Bytes bytes_read() const override { return 0; }
+
+  std::vector<std::string> leased;
+
+ private:
+  TensorSource inner_;
+};
+
+TEST_P(ConnectorsParity, leases_every_group_once_for_all_prompts_in_the_order_of_pass) {
+  Case the_case(GetParam(), Bytes(700));
+  WatchedSource source(the_case.tensors);
+  std::vector<std::string> order;
+  for (const weights::ParameterGroup* group : the_case.connectors.pass()) {
+    if (!group->parameters.empty()) order.push_back(group->name);
+  }
+
+  text_context(the_case.connectors, source, the_case.states(), the_case.mask(), at::kFloat);
+
+  EXPECT_EQ(source.leased, order);
 }
 
 INSTANTIATE_TEST_SUITE_P(, ConnectorsParity,
@@ -194,21 +282,20 @@ TEST(Connectors, record_no_graph_with_grad_mode_on) {
 TEST(Connectors, refuse_a_length_that_registers_do_not_divide_naming_the_numbers) {
   Case the_case("ltx23");
   TensorSource source(the_case.tensors);
-  std::vector<TextFeatures> prompts = {accumulated(the_case, source, the_case.real_states(0), {})};
+  std::vector<PaddedFeatures> prompts = {
+      padded_left(accumulated(the_case, source, the_case.real_states(0), {}), 14)};
 
   EXPECT_THAT(
-      [&] { connect(the_case.connectors, source, prompts, 14, at::kFloat); },
+      [&] { connect(the_case.connectors, source, prompts, at::kFloat); },
       test::ThrowsError(ErrorKind::bad_input, AllOf(HasSubstr("14 positions"), HasSubstr("4 registers")),
                         HasSubstr("12 or 16")));
 }
 
 TEST(Connectors, refuse_a_prompt_longer_than_the_row_naming_the_numbers) {
-  Case the_case("ltx23");
-  TensorSource source(the_case.tensors);
-  std::vector<TextFeatures> prompts = {{at::zeros({9, 32}), at::zeros({9, 16})}};
-
   EXPECT_THAT(
-      [&] { connect(the_case.connectors, source, prompts, 8, at::kFloat); },
+      [&] {
+        padded_left({at::zeros({9, 32}), at::zeros({9, 16}), {}, {}}, 8);
+      },
       test::ThrowsError(ErrorKind::bad_input, AllOf(HasSubstr("9 tokens"), HasSubstr("8 positions"))));
 }
 
@@ -232,10 +319,10 @@ TEST(FeatureAccumulator, refuses_states_out_of_order_and_too_few) {
   Case the_case("ltx23");
   TensorSource source(the_case.tensors);
   at::Tensor states = the_case.real_states(0);
-  FeatureAccumulator accumulator(the_case.connectors.projections, source, states.size(0), at::kFloat);
-  accumulator.add(0, states.select(2, 0));
+  FeatureAccumulator accumulator(the_case.connectors.projections, source, {states.size(0)}, at::kFloat);
+  accumulator.add(0, 0, states.select(2, 0));
 
-  EXPECT_THAT([&] { accumulator.add(2, states.select(2, 2)); },
+  EXPECT_THAT([&] { accumulator.add(0, 2, states.select(2, 2)); },
               test::ThrowsError(ErrorKind::internal, HasSubstr("state 2")));
   EXPECT_THAT([&] { accumulator.finish(); }, test::ThrowsError(ErrorKind::internal, HasSubstr("1 of 4")));
 }

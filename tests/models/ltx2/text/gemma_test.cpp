@@ -8,6 +8,11 @@
 #include <ATen/core/grad_mode.h>
 #include <gmock/gmock.h>
 
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
 namespace sluice::ltx2 {
 namespace {
 
@@ -102,15 +107,44 @@ TEST_F(Gemma, hands_over_each_state_as_it_is_made) {
   TensorSource source(tensors);
   Prompt prompt = prompt_of(fixture, 0);
   at::Tensor stacked = states(prompt, source);
+  const GemmaInput input{.ids = prompt.ids, .position_offset = prompt.offset};
   std::vector<at::Tensor> kept;
 
-  hidden_states(encoder, source, {.ids = prompt.ids, .position_offset = prompt.offset},
-                [&](std::int64_t state, const at::Tensor& hidden) {
+  hidden_states(encoder, source, std::span(&input, 1),
+                [&](std::size_t, std::int64_t state, const at::Tensor& hidden) {
                   EXPECT_EQ(state, static_cast<std::int64_t>(kept.size()));
                   kept.push_back(hidden);
                 });
 
   EXPECT_TRUE(at::equal(at::stack(kept, 2), stacked));
+}
+
+// The states of several prompts from one call.
+std::vector<at::Tensor> states_together(const GemmaEncoder& encoder, weights::WeightSource& source,
+                                        const std::vector<Prompt>& prompts, at::ScalarType dtype) {
+  std::vector<GemmaInput> inputs;
+  std::vector<std::vector<at::Tensor>> kept(prompts.size());
+  for (const Prompt& prompt : prompts)
+    inputs.push_back({.ids = prompt.ids, .position_offset = prompt.offset, .compute_dtype = dtype});
+  hidden_states(encoder, source, inputs, [&](std::size_t prompt, std::int64_t, const at::Tensor& hidden) {
+    kept[prompt].push_back(hidden);
+  });
+  std::vector<at::Tensor> stacked;
+  for (const auto& of_prompt : kept) stacked.push_back(at::stack(of_prompt, 2));
+  return stacked;
+}
+
+TEST_F(Gemma, makes_the_same_states_of_prompts_together_as_of_each_alone) {
+  TensorSource source(test::converted(tensors, at::kBFloat16));
+  const std::vector<Prompt> prompts = {
+      prompt_of(fixture, 0), {.ids = {2}, .offset = 1023}, prompt_of(fixture, 1)};
+
+  for (at::ScalarType dtype : {at::kFloat, at::kBFloat16}) {
+    const std::vector<at::Tensor> together = states_together(encoder, source, prompts, dtype);
+
+    for (std::size_t i = 0; i < prompts.size(); ++i)
+      EXPECT_TRUE(at::equal(together[i], states(prompts[i], source, dtype))) << i;
+  }
 }
 
 // Notes what is leased, and how many groups' slots are filled already by then.
@@ -126,10 +160,15 @@ class WatchedSource final : public weights::WeightSource {
     }
     return inner_.acquire(group);
   }
+  at::Tensor rows(const weights::Parameter& table, std::span<const std::int64_t> ids) override {
+    looked_up[table.name] += ids.size();
+    return inner_.rows(table, ids);
+  }
   void check() const override {}
   Bytes bytes_read() const override { return 0; }
 
   std::vector<std::string> leased;
+  std::map<std::string, std::size_t> looked_up;  // rows by table
   int filled = 0;
 
  private:
@@ -137,15 +176,47 @@ class WatchedSource final : public weights::WeightSource {
   std::vector<const weights::ParameterGroup*> groups_;
 };
 
-TEST_F(Gemma, leases_one_layer_at_a_time) {
-  WatchedSource source(tensors, encoder.groups());
-  Prompt prompt = prompt_of(fixture, 0);
+std::vector<std::string> names_of(const std::vector<const weights::ParameterGroup*>& groups) {
+  std::vector<std::string> names;
+  for (const weights::ParameterGroup* group : groups) names.push_back(group->name);
+  return names;
+}
 
-  stacked_hidden_states(encoder, source, {.ids = prompt.ids});
+TEST_F(Gemma, leases_a_part_of_a_layer_at_a_time_and_each_once_for_all_prompts) {
+  WatchedSource source(tensors, encoder.groups());
+
+  states_together(encoder, source, {prompt_of(fixture, 0), prompt_of(fixture, 1)}, at::kFloat);
 
   EXPECT_EQ(source.filled, 0);
-  EXPECT_THAT(source.leased, ::testing::ElementsAre("embed_tokens", "layers.0", "layers.1", "layers.2",
-                                                    "layers.3", "layers.4", "layers.5", "layers.6", "norm"));
+  EXPECT_EQ(source.leased, names_of(encoder.pass()));
+  EXPECT_THAT(std::vector(source.leased.begin(), source.leased.begin() + 5),
+              ::testing::ElementsAre("layers.0.self_attn", "layers.0.mlp.gate_proj", "layers.0.mlp.up_proj",
+                                     "layers.0.mlp.down_proj", "layers.1.self_attn"));
+}
+
+TEST_F(Gemma, looks_up_the_rows_of_its_ids_and_never_leases_the_table) {
+  WatchedSource source(tensors, encoder.groups());
+
+  states({.ids = {2, 7, 7}}, source);
+
+  EXPECT_THAT(source.looked_up, ::testing::ElementsAre(::testing::Pair("embed_tokens.weight", 3)));
+  EXPECT_THAT(source.leased, ::testing::Not(::testing::Contains("embed_tokens")));
+  EXPECT_THAT(names_of(encoder.groups()), ::testing::Contains("embed_tokens"));
+}
+
+TEST_F(Gemma, reads_every_layer_once_for_two_prompts_and_of_the_embeddings_the_rows_alone) {
+  const Checkpoint checkpoint = Checkpoint::open(fixture.weights_path());
+  const weights::ComponentTable table = gemma_table(checkpoint);
+  auto source = weights::make_weight_source(table, {.options = {.backend = ReadBackend::pread}});
+  Bytes layers = 0;
+  for (const weights::ParameterGroup* group : encoder.pass()) {
+    for (const auto& parameter : group->parameters) layers += table.tensors.at(parameter.name).size;
+  }
+
+  states_together(encoder, *source, {{.ids = {2, 7, 9}}, {.ids = {2, 11}}}, at::kFloat);
+
+  const Bytes row = table.tensors.at("embed_tokens.weight").size / 160;
+  EXPECT_EQ(source->bytes_read(), layers + 5 * row);
 }
 
 TEST_F(Gemma, computes_in_f32_from_bf16_weights_as_from_widened_ones) {
