@@ -42,7 +42,8 @@ constexpr const char* kTable = R"(
 const std::map<std::string, std::string> kPublicHeaders = {
     {"error.h", "base"},   {"units.h", "base"},       {"progress.h", "base"},      {"memory.h", "base"},
     {"version.h", "base"}, {"checkpoint.h", "bytes"}, {"read_options.h", "bytes"}, {"transforms.h", "bytes"},
-    {"load.h", "bytes"},   {"slab.h", "bytes"},       {"sinks.h", "bytes"},        {"sluice.h", "pipeline"}};
+    {"load.h", "bytes"},   {"slab.h", "bytes"},       {"sinks.h", "bytes"},        {"sluice.h", "pipeline"},
+    {"quantize.h", "pipeline"}};
 
 struct SourceFile {
   std::string path;  // from the root: "src/bytes/header.cpp"

@@ -60,8 +60,9 @@ struct TransposeRule {
   std::string glob;
   std::size_t first, second;  // the dimensions that change places
 };
-// F8_E4M3 with one scale a tensor: absmax / 448, as F32 [] under `name` + "_scale".  Values are value/scale
-// rounded to nearest even.  The tensor is held in memory while it is quantized.  Only renaming can follow.
+// F8_E4M3 with one scale a tensor: absmax / 448, as F32 [] under `name` + "_scale".  Values are value/scale,
+// divided in F32 and rounded to nearest even.  The tensor is held in memory while it is quantized.  Only
+// renaming can follow.
 struct QuantizeRule {
   std::string glob;
   Dtype to = Dtype::F8_E4M3;

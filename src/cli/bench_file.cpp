@@ -1,8 +1,8 @@
 #include "cli/bench_file.h"
 
+#include "base/disk_space.h"
 #include "base/temporary_file.h"
 #include "bytes/format/writer.h"
-#include "cli/disk_space.h"
 
 #include <sluice/error.h>
 

@@ -89,6 +89,11 @@ Table make_table(const std::filesystem::path& path, const std::vector<TensorSpec
 
 }  // namespace
 
+std::string safetensors_header(const std::filesystem::path& path, const std::vector<TensorSpec>& tensors,
+                               const std::map<std::string, std::string>& metadata) {
+  return make_table(path, tensors, metadata).header;
+}
+
 struct SafetensorsWriter::State {
   TemporaryFile temporary;
   File file;

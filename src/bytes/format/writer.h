@@ -21,6 +21,11 @@ struct TensorSpec {
   std::vector<std::int64_t> shape;
 };
 
+// All bytes before the data, for who writes these another way; rules and errors as below.  `path` stands in
+// messages.
+std::string safetensors_header(const std::filesystem::path& path, const std::vector<TensorSpec>& tensors,
+                               const std::map<std::string, std::string>& metadata = {});
+
 class SafetensorsWriter {
  public:
   // Tensors are laid out in the order given.  The header is padded with spaces so that data starts at a

@@ -5,9 +5,9 @@
 
 #include <filesystem>
 
-namespace sluice::cli {
+namespace sluice {
 
 // Error(does_not_fit) if the folder of `file` has less than `needed` bytes free.
 void require_disk_space(const std::filesystem::path& file, Bytes needed);
 
-}  // namespace sluice::cli
+}  // namespace sluice

@@ -1,10 +1,10 @@
-#include "cli/disk_space.h"
+#include "base/disk_space.h"
 
 #include <sluice/error.h>
 
 #include <fmt/format.h>
 
-namespace sluice::cli {
+namespace sluice {
 
 void require_disk_space(const std::filesystem::path& file, Bytes needed) {
   const std::filesystem::path folder = file.has_parent_path() ? file.parent_path() : ".";
@@ -17,4 +17,4 @@ void require_disk_space(const std::filesystem::path& file, Bytes needed) {
               "free space there, or name another folder");
 }
 
-}  // namespace sluice::cli
+}  // namespace sluice
