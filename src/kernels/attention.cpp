@@ -131,8 +131,10 @@ class Attention {
          key += kAttentionKeys) {
       const std::int64_t columns = std::min(kAttentionKeys, keys_ - key);
       const std::int64_t kv_head = head / heads_a_key_;
-      pack_keys(k_.row(batch, kv_head, key), k_.row_stride, columns, dim_, buffers.keys);
-      pack_values(v_.row(batch, kv_head, key), v_.row_stride, columns, dim_, buffers.values);
+      pack_keys(as_packed(k_.row(batch, kv_head, key)), k_.row_stride, columns, dim_,
+                as_packed(buffers.keys));
+      pack_values(as_packed(v_.row(batch, kv_head, key)), v_.row_stride, columns, dim_,
+                  as_packed(buffers.values));
       for (std::int64_t i = 0; i < rows; i += plan_.block_rows)
         attend({batch, head, row + i, std::min(plan_.block_rows, rows - i), row}, key, columns, buffers);
     }
@@ -161,6 +163,11 @@ class Attention {
                                 dim_,
                                 /*add_C=*/true, buffers.weights, buffers.values, sums, kPaired);
   }
+
+  static const float* as_packed(const float* p) { return p; }
+  static float* as_packed(float* p) { return p; }
+  static const Bf16* as_packed(const at::BFloat16* p) { return reinterpret_cast<const Bf16*>(p); }
+  static Bf16* as_packed(at::BFloat16* p) { return reinterpret_cast<Bf16*>(p); }
 
   // The weights of f32 are written over the scores.
   static Bf16* as_bits(at::BFloat16* p) { return reinterpret_cast<Bf16*>(p); }

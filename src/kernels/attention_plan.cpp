@@ -13,9 +13,9 @@
 namespace sluice::kernels {
 namespace {
 
-// Packing 512 keys costs as much as some ten rows' products with them: with 2048 rows a pass it does not
-// show, and the sums of these rows stay in a cache.
-constexpr std::int64_t kMostPassRows = 2048;
+// With 512 rows a pass the packing does not show any more, and the sums of these rows stay in a second-level
+// cache; 2048 measured 4 % slower (6144 tokens, 2 cores).
+constexpr std::int64_t kMostPassRows = 512;
 constexpr std::int64_t kFewestPassRows = 16;
 
 std::int64_t round_up(std::int64_t n, std::int64_t multiple) {

@@ -11,12 +11,12 @@
 
 namespace sluice::kernels {
 
-// Scores of one block: 128 x 512 f32 are 256 KiB, which with the operands fit a second-level cache of 1 MiB.
-inline constexpr std::int64_t kAttentionRows = 128;
+// Scores of one block: 64 x 512 f32 are 128 KiB, which with the operands fit a second-level cache of 1 MiB.
+inline constexpr std::int64_t kAttentionRows = 64;
 inline constexpr std::int64_t kAttentionKeys = 512;
 
 struct AttentionLimits {
-  Bytes scratch = MiB(64);  // of all threads together: 2048 rows a pass of the published heads on 16 threads
+  Bytes scratch = MiB(64);  // of all threads together: what 48 take at most in f32 with heads of 128
 };
 
 struct AttentionShape {
