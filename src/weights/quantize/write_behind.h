@@ -25,9 +25,9 @@ class WriteBehind {
   void end_direct();
   void let_go_before(Bytes end);
 
+  bool direct_ = false;  // before file_, whose opening decides it
   File file_;
   std::filesystem::path name_;
-  bool direct_ = false;
   Bytes size_ = 0;    // written
   Bytes let_go_ = 0;  // of it, no longer in the page cache
 };
