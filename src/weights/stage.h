@@ -32,13 +32,13 @@ struct StagePlan {
     bool resident = false;  // read at its first lease and kept
   };
   std::vector<Group> groups;  // in the order in which they are used
-  std::size_t slots = 0;      // 0 where everything is resident
+  std::size_t slots = 0;      // 0 where everything is resident; at most as many as groups that stream
   Bytes slot_bytes = 0;       // each: the largest streamed group with its alignment
   Bytes resident_bytes = 0;   // with alignment
 
   Bytes memory() const { return resident_bytes + slots * slot_bytes; }
   Bytes bytes_once() const;      // read for the first pass over all groups
-  Bytes bytes_per_pass() const;  // read for every pass after it
+  Bytes bytes_per_pass() const;  // read for every pass after it: nothing where each group has a slot
   // Of the large groups, those that `resident_blocks` counts.
   std::size_t large_groups() const;
   std::size_t large_resident() const;
@@ -52,16 +52,21 @@ StagePlan plan_stage(const ComponentTable& table, std::span<const ParameterGroup
 
 struct StageOptions {
   ReadOptions read;
-  std::function<void(const LoadReport&)> loaded;  // told after every load, by the thread that leases
-  std::function<void(const std::string&)> warn;   // refusals that were worked around, each once
+  std::function<void(const LoadReport&)> loaded;  // told of every load, by the thread that leases
+  std::function<void(const std::string&)> warn;   // refusals that were worked around; by the same thread
   const CancelToken* cancel = nullptr;            // outlives the source
+  // How often the groups are gone through: nothing is read ahead for a pass behind the last.  0: nobody
+  // knows.
+  std::size_t passes = 0;
 };
 
 // Reads nothing before the first lease.  Memory is taken once, at the first lease, and kept until the source
 // goes.  A thread of its own reads ahead: after the last group of a pass comes the first one again.  Groups
 // may be leased in any order, the plan's order is only the guess of what comes next; a lease of the same
-// group may be repeated while it is held.  Errors of reading come out of the acquire() that needs the group;
-// the next lease tries again.
+// group may be repeated while it is held; Error(does_not_fit) where more large groups are held at once than
+// there are slots.  Errors of reading come out of the acquire() that needs the group; the next lease tries
+// again.  Where the system refuses memory there are fewer slots, then fewer groups that stay; where it
+// refuses the way of reading that was asked for, the page cache is read through: with a warning each.
 std::unique_ptr<WeightSource> make_staged_source(const ComponentTable& table, StagePlan plan,
                                                  StageOptions options);
 
