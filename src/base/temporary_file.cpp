@@ -12,9 +12,11 @@
 #include <cerrno>
 #include <cstdio>
 #include <random>
+#include <span>
 #include <string>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 namespace sluice {
 namespace {
@@ -23,6 +25,8 @@ namespace fs = std::filesystem;
 
 // The longest file name of the usual file systems.
 constexpr std::size_t kMostNameBytes = 255;
+constexpr std::string_view kTemporaryEnding = ".partial";
+constexpr std::size_t kTagDigits = 8;
 
 fs::path folder_of(const fs::path& path) {
   fs::path folder = path.parent_path();
@@ -39,13 +43,25 @@ fs::path resolve(const fs::path& target) {
 
 // ".<name>.<tag>.partial", with the name cut where it would become too long, between characters.
 std::string temporary_name(std::string name, std::uint64_t tag) {
-  std::string ending = fmt::format(".{:08x}.partial", tag & 0xffffffff);
+  std::string ending = fmt::format(".{:0{}x}{}", tag & 0xffffffff, kTagDigits, kTemporaryEnding);
   std::size_t most = kMostNameBytes - 1 - ending.size();
   if (name.size() > most) {
     while (most > 0 && (static_cast<unsigned char>(name[most]) & 0xc0) == 0x80) --most;
     name.resize(most);
   }
   return "." + name + ending;
+}
+
+// The target's name in a temporary one; empty for any other name.
+std::string_view target_name(std::string_view temporary) {
+  constexpr std::size_t kBehind = 1 + kTagDigits + kTemporaryEnding.size();
+  if (temporary.size() <= 1 + kBehind || !temporary.starts_with('.') ||
+      !temporary.ends_with(kTemporaryEnding))
+    return {};
+  const std::string_view behind = temporary.substr(temporary.size() - kBehind);
+  const std::string_view tag = behind.substr(1, kTagDigits);
+  if (behind[0] != '.' || tag.find_first_not_of("0123456789abcdef") != std::string_view::npos) return {};
+  return temporary.substr(1, temporary.size() - 1 - kBehind);
 }
 
 Error cannot(std::string_view what, const fs::path& target, int error_number) {
@@ -142,6 +158,24 @@ bool TemporaryFile::rename_new() {
   const fs::path kept = std::exchange(temporary_, {});
   throw Error(ErrorKind::io, fmt::format("{}: somebody else made this file meanwhile", target_.string()),
               fmt::format("the finished file is {}: give it the name that you want", kept.string()));
+}
+
+void write_text(const fs::path& target, std::string_view text) {
+  TemporaryFile file(target);
+  write_all(File::open_for_writing(file.path()), std::as_bytes(std::span(text)), target);
+  file.commit();
+}
+
+void remove_abandoned(const fs::path& folder,
+                      const std::function<bool(std::string_view target_name)>& wanted) {
+  std::error_code ignored;
+  std::vector<fs::path> abandoned;
+  for (fs::directory_iterator entry(folder, ignored), end; entry != end; entry.increment(ignored)) {
+    const std::string name = entry->path().filename().string();
+    const std::string_view target = target_name(name);
+    if (!target.empty() && wanted(target)) abandoned.push_back(entry->path());
+  }
+  for (const fs::path& file : abandoned) fs::remove(file, ignored);
 }
 
 }  // namespace sluice

@@ -4,6 +4,8 @@
 // time.
 
 #include <filesystem>
+#include <functional>
+#include <string_view>
 
 namespace sluice {
 
@@ -26,8 +28,8 @@ class TemporaryFile {
   const std::filesystem::path& target() const { return target_; }
 
   // fsync of the file, rename onto the target, fsync of the folder.  Error(io).  A target that was not there
-  // when this began and is there now is somebody else's: it stays, the finished file keeps its temporary name,
-  // and Error(io) names that.
+  // when this began and is there now is somebody else's: it stays, the finished file keeps its temporary
+  // name, and Error(io) names that.
   void commit();
 
  private:
@@ -38,5 +40,13 @@ class TemporaryFile {
   std::filesystem::path temporary_;    // empty: nothing to remove any more
   bool replaces_ = false;              // there was a file of the target's name at the start
 };
+
+// A small text file, whole.  Error(io).
+void write_text(const std::filesystem::path& target, std::string_view text);
+
+// Removes what killed runs left in `folder` under temporary names, of targets that `wanted` says: nobody may
+// be writing those now.  Names that were too long to be kept whole are not recognized.
+void remove_abandoned(const std::filesystem::path& folder,
+                      const std::function<bool(std::string_view target_name)>& wanted);
 
 }  // namespace sluice

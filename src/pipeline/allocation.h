@@ -1,23 +1,21 @@
 #pragma once
-// LibTorch reports refused memory as an error of its own kind; for callers it is Error(does_not_fit) like any
-// other.
-
-#include <sluice/error.h>
-
-#include <c10/util/Exception.h>
+// Refused memory has many voices: LibTorch's allocators, oneDNN, operator new and this project's own limits.
+// For callers it is Error(does_not_fit) that names the phase and what was asked for.
 
 #include <string_view>
 
 namespace sluice::pipeline {
 
+// Rethrows the exception that is being handled, as Error(does_not_fit) if it tells of refused memory.
+// `phase` stands in front of the message; empty: outside of any.
+[[noreturn]] void rethrow_naming_refused_memory(std::string_view phase);
+
 template <typename Work>
-auto with_memory_errors(Work work) {
+auto with_memory_errors(std::string_view phase, Work work) {
   try {
     return work();
-  } catch (const c10::Error& error) {
-    if (std::string_view(error.what()).find("alloc_cpu") == std::string_view::npos) throw;
-    throw Error(ErrorKind::does_not_fit, "the system refused memory",
-                "ask for a smaller clip, see sluice plan");
+  } catch (...) {
+    rethrow_naming_refused_memory(phase);
   }
 }
 

@@ -86,7 +86,7 @@ Latents denoise(const ltx2::Transformer& transformer, weights::WeightSource& sou
                 Latents x, const DenoiseEvents& events) {
   c10::InferenceMode no_graph;
   const auto steps = static_cast<std::int64_t>(setup.sigmas.size()) - 1;
-  for (std::int64_t k = 0; k < steps; ++k) {
+  for (std::int64_t k = setup.first_step; k < steps; ++k) {
     const auto i = static_cast<std::size_t>(k);
     const sampling::SigmaStep sigma{.from = setup.sigmas[i], .to = setup.sigmas[i + 1]};
     const StepPasses step = passes_of(x, contexts, setup, sigma.from);

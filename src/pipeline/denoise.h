@@ -23,7 +23,8 @@ struct Latents {     // packed and normalized, f32
 };
 
 struct DenoiseSetup {
-  std::vector<float> sigmas;  // steps + 1, the last one 0
+  std::vector<float> sigmas;    // steps + 1, the last one 0
+  std::int64_t first_step = 0;  // those before it are done: the latents are given as they left them
   sampling::Guidance guidance;
   std::set<std::int64_t> stg_blocks;
   bool cross_timestep = true;

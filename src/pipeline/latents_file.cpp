@@ -13,6 +13,13 @@
 namespace sluice::pipeline {
 namespace {
 
+constexpr const char* kVideo = "video_latents";
+constexpr const char* kAudio = "audio_latents";
+
+struct Shapes {
+  std::vector<std::int64_t> video, audio;
+};
+
 at::Tensor take(const weights::TensorMap& tensors, const std::string& name,
                 const std::vector<std::int64_t>& shape, const std::filesystem::path& path) {
   auto found = tensors.find(name);
@@ -38,22 +45,41 @@ void warn_if_unfinished(const std::filesystem::path& path) {
   log_warning(fmt::format("{}: denoised for {} of {} steps only", path.string(), done->second, all->second));
 }
 
-}  // namespace
-
-void write_latents(const std::filesystem::path& path, const ClipLatents& latents, StepsDone steps) {
-  weights::write_tensors(path, {{"video_latents", latents.video}, {"audio_latents", latents.audio}},
-                         {{"layout", "video [B, C, F, H, W], audio [B, C, L, M], denormalized"},
-                          {"steps_done", std::to_string(steps.done)},
-                          {"steps", std::to_string(steps.of)}});
+KeptTensors content(const at::Tensor& video, const at::Tensor& audio, const char* layout, StepsDone steps) {
+  return {.tensors = {{kVideo, video}, {kAudio, audio}},
+          .metadata = {{"layout", layout},
+                       {"steps_done", std::to_string(steps.done)},
+                       {"steps", std::to_string(steps.of)}}};
 }
 
-ClipLatents read_latents(const std::filesystem::path& path, const Settings& settings) {
+}  // namespace
+
+KeptTensors latents_content(const ClipLatents& latents, StepsDone steps) {
+  return content(latents.video, latents.audio, "video [B, C, F, H, W], audio [B, C, L, M], denormalized",
+                 steps);
+}
+
+KeptTensors latents_content(const Latents& latents, StepsDone steps) {
+  return content(latents.video, latents.audio, "video [B, tokens, C], audio [B, L, C * M], normalized",
+                 steps);
+}
+
+void write_latents(const std::filesystem::path& path, const ClipLatents& latents, StepsDone steps) {
+  const KeptTensors file = latents_content(latents, steps);
+  weights::write_tensors(path, {file.tensors.rbegin(), file.tensors.rend()}, file.metadata);
+}
+
+std::variant<ClipLatents, Latents> read_latents(const std::filesystem::path& path, const Settings& settings) {
   warn_if_unfinished(path);
   const auto tensors = weights::read_tensors(path);
   const auto& v = settings.video;
   const auto& a = settings.audio;
-  return {.video = take(tensors, "video_latents", {1, v.channels, v.frames, v.height, v.width}, path),
-          .audio = take(tensors, "audio_latents", {1, a.channels, a.length, a.mel_bins}, path)};
+  if (auto video = tensors.find(kVideo); video != tensors.end() && video->second.dim() == 3) {
+    return Latents{.video = take(tensors, kVideo, {1, v.tokens(), v.channels}, path),
+                   .audio = take(tensors, kAudio, {1, a.length, a.channels * a.mel_bins}, path)};
+  }
+  return ClipLatents{.video = take(tensors, kVideo, {1, v.channels, v.frames, v.height, v.width}, path),
+                     .audio = take(tensors, kAudio, {1, a.channels, a.length, a.mel_bins}, path)};
 }
 
 }  // namespace sluice::pipeline

@@ -36,6 +36,10 @@ void check_combinations(const Outputs& outputs, const Request& request) {
                 "--decode-latents denoises nothing, so there is nothing to trace or to inject into",
                 "leave out --trace and --inject");
   }
+  if (!request.decode_latents.empty() && outputs.resume) {
+    throw Error(ErrorKind::usage, "--resume and --decode-latents contradict each other",
+                "leave out --resume: --decode-latents goes on from a file");
+  }
 }
 
 }  // namespace
@@ -43,7 +47,8 @@ void check_combinations(const Outputs& outputs, const Request& request) {
 void check_outputs(const Outputs& outputs, const Request& request) {
   check_combinations(outputs, request);
   if (!outputs.video.empty()) check_ending(outputs.video);
-  const Existing existing = outputs.overwrite ? Existing::overwrite : Existing::refuse;
+  // What a run that is resumed has made already may be replaced; WorkDir knows what that is.
+  const Existing existing = outputs.overwrite || outputs.resume ? Existing::overwrite : Existing::refuse;
   std::set<fs::path> names;
   auto check_name = [&](const fs::path& path) {
     refuse_input_as_output(path,

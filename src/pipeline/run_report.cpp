@@ -1,0 +1,59 @@
+#include "pipeline/run_report.h"
+
+#include "pipeline/account.h"
+
+#include <algorithm>
+
+namespace sluice::pipeline {
+namespace {
+
+using nlohmann::json;
+
+json choices_of(const PreparedRun& run, const Backends& backends) {
+  json choices = choices_json(run.settings.choices);
+  choices.push_back({{"what", "read-backend"}, {"value", backends.chosen()}, {"reason", backends.reason()}});
+  if (const CachePolicy cache = run.request.cache; cache != CachePolicy::automatic)
+    choices.push_back({{"what", "cache"}, {"value", to_string(cache)}, {"reason", "asked for"}});
+  return choices;
+}
+
+json phase_rows(const PreparedRun& run, const Backends& backends, const RunFigures& figures) {
+  const auto planned = needs_of(run, backends.in_place());
+  json rows = json::array();
+  for (const PhaseFigures& phase : figures.phases) {
+    json row = {{"name", phase.name},
+                {"seconds", phase.seconds},
+                {"bytes_read", phase.bytes_read},
+                {"peak_anonymous", phase.peak_anonymous},
+                {"page_cache", phase.page_cache}};
+    auto plan = std::ranges::find(planned, phase.name, &PhaseNeeds::name);
+    if (plan != planned.end()) {
+      row["planned"] = {{"bytes_read", plan->weights},
+                        {"peak_anonymous", figures.anonymous_before + plan->anonymous}};
+    }
+    rows.push_back(row);
+  }
+  return rows;
+}
+
+}  // namespace
+
+json run_report(const PreparedRun& run, const Backends& backends, const RunFigures& figures) {
+  json report = {{"request", settled_request(run.request, run.settings, run.threads)},
+                 {"versions", versions()},
+                 {"files", fingerprints(run.models, run.encoder.get())},
+                 {"choices", choices_of(run, backends)},
+                 {"warnings", run.settings.warnings},
+                 {"phases", phase_rows(run, backends, figures)}};
+  for (const std::string& warning : backends.warnings()) report["warnings"].push_back(warning);
+  if (run.positive && run.positive->tokens) {
+    report["prompt"] = {{"tokens", run.positive->tokens->tokens},
+                        {"tokens_kept", run.positive->tokens->ids.size()}};
+  }
+  if (const auto& fit = figures.sound_fit)
+    report["sound"] = {{"samples", fit->samples}, {"silence_added", fit->silence}, {"cut", fit->cut}};
+  if (!figures.resumed.empty()) report["resumed"] = figures.resumed;
+  return report;
+}
+
+}  // namespace sluice::pipeline

@@ -1,0 +1,367 @@
+#include "pipeline/work_dir.h"
+
+#include "base/log.h"
+#include "base/output_name.h"
+#include "base/temporary_file.h"
+#include "base/text.h"
+#include "bytes/format/checksum.h"
+#include "media/png_writer.h"
+#include "pipeline/allocation.h"
+#include "pipeline/latents_file.h"
+#include "pipeline/work_identity.h"
+
+#include <ATen/ATen.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <system_error>
+#include <utility>
+
+namespace sluice::pipeline {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+constexpr const char* kContexts = "contexts.safetensors";
+constexpr const char* kClip = "latents.safetensors";
+constexpr const char* kSound = "sound.safetensors";
+constexpr std::string_view kStepBefore = "latents_after_", kStepAfter = "_steps.safetensors";
+
+std::string step_name(std::int64_t done) {
+  return fmt::format("{}{:04}{}", kStepBefore, done, kStepAfter);
+}
+
+std::optional<std::int64_t> step_of(std::string_view name) {
+  if (!name.starts_with(kStepBefore) || !name.ends_with(kStepAfter)) return std::nullopt;
+  std::int64_t done = 0;
+  std::from_chars(name.data() + kStepBefore.size(), name.data() + name.size(), done);
+  return done;
+}
+
+// Steps whose latents lie in the folder, the last one first.
+std::vector<std::int64_t> steps_in(const fs::path& folder) {
+  std::vector<std::int64_t> steps;
+  std::error_code ignored;
+  for (fs::directory_iterator entry(folder, ignored), end; entry != end; entry.increment(ignored)) {
+    if (const auto done = step_of(entry->path().filename().native())) steps.push_back(*done);
+  }
+  std::ranges::sort(steps, std::greater());
+  return steps;
+}
+
+std::string checksum_of(const json& identity) {
+  const std::string text = identity.dump();
+  bytes::Checksum checksum;
+  checksum.add(std::as_bytes(std::span(text)));
+  return checksum.text();
+}
+
+WorkMarker marker_of(const json& identity, const Outputs& outputs) {
+  WorkMarker marker{.identity = identity};
+  for (const fs::path& path : {outputs.video, outputs.wav, outputs.latents, outputs.trace, outputs.report}) {
+    if (!path.empty()) marker.outputs.push_back(recorded_name(path));
+  }
+  if (!outputs.frames_dir.empty()) marker.frames_dir = recorded_name(outputs.frames_dir);
+  return marker;
+}
+
+bool lists(const std::vector<std::string>& names, const fs::path& output) {
+  return std::ranges::find(names, recorded_name(output)) != names.end();
+}
+
+// Where `--resume` looks: where it is told to, or beside the first output.
+std::vector<fs::path> places(const Outputs& outputs) {
+  if (!outputs.work_dir.empty()) return {outputs.work_dir};
+  std::vector<fs::path> found = {default_work_folder(outputs)};
+  std::error_code ignored;
+  const fs::path folder = full_name(found.front()).parent_path();
+  for (fs::directory_iterator entry(folder, ignored), end; entry != end; entry.increment(ignored)) {
+    const fs::path& path = entry->path();
+    if (path.native().ends_with(kWorkEnding) && path.filename() != found.front().filename() &&
+        entry->is_directory(ignored))
+      found.push_back(path);
+  }
+  std::sort(found.begin() + 1, found.end());
+  return found;
+}
+
+bool is_of(const WorkFolder& folder, const json& identity) {
+  return folder.marker() && folder.marker()->identity == identity;
+}
+
+std::string list_differences(const WorkFolder& folder, const json& identity) {
+  return list_first(identity_differences(folder.marker()->identity, identity), 8);
+}
+
+Error nothing_to_resume(const WorkFolder& folder, const json& identity) {
+  const std::string name = folder.path().string();
+  if (folder.damaged()) {
+    return Error(ErrorKind::corrupt_file, fmt::format("{}: its sluice-work.json is damaged", name),
+                 "run without --resume to start over");
+  }
+  if (!folder.marker()) {
+    return Error(ErrorKind::usage, fmt::format("there is nothing to resume: no work is kept in {}", name),
+                 "run without --resume, or name the folder of the earlier run with --work-dir");
+  }
+  return Error(ErrorKind::usage,
+               fmt::format("{}: the work that is kept there is of another request: {}", name,
+                           list_differences(folder, identity)),
+               "give the earlier request again, or run without --resume to start over");
+}
+
+// The first place with work of this request.
+WorkFolder find_work(const Outputs& outputs, const json& identity) {
+  const std::vector<fs::path> candidates = places(outputs);
+  WorkFolder first(candidates.front());
+  if (is_of(first, identity)) return first;
+  for (std::size_t i = 1; i < candidates.size(); ++i) {
+    try {
+      WorkFolder other(candidates[i]);
+      if (is_of(other, identity)) return other;
+    } catch (const Error&) {  // no work folder, by its name alone
+    }
+  }
+  throw nothing_to_resume(first, identity);
+}
+
+// What an earlier run made may be replaced; anything else that has come meanwhile is somebody else's.
+void require_own(const Outputs& outputs, const WorkMarker& marker) {
+  if (outputs.overwrite) return;
+  for (const fs::path& path : {outputs.video, outputs.wav, outputs.latents, outputs.trace, outputs.report}) {
+    if (!path.empty() && !lists(marker.finishing, path)) check_target(path, Existing::refuse);
+  }
+  if (!outputs.frames_dir.empty() && !lists(marker.finishing, outputs.frames_dir))
+    media::check_frame_folder(outputs.frames_dir, Existing::refuse);
+}
+
+// A trace begins with the first step.
+void require_every_step(const Outputs& outputs, const WorkFolder& folder) {
+  if (outputs.trace.empty()) return;
+  if (lists(folder.marker()->finishing, outputs.trace) && fs::exists(outputs.trace)) return;
+  const std::vector<std::int64_t> steps = steps_in(folder.path());
+  const auto count = static_cast<std::int64_t>(steps.size());
+  if (count == 0 || count == steps.front()) return;
+  throw Error(
+      ErrorKind::usage,
+      fmt::format("{}: a trace needs the latents of all {} steps that are done, and {} of them are kept",
+                  folder.path().string(), steps.front(), count),
+      "leave out --trace, or run without --resume to start over");
+}
+
+void add_context(weights::TensorMap& tensors, const std::string& which, const ltx2::TextContext& context) {
+  tensors[which + ".video"] = context.video_text;
+  tensors[which + ".audio"] = context.audio_text;
+  if (context.mask.defined()) tensors[which + ".mask"] = context.mask;
+}
+
+ltx2::TextContext take_context(const weights::TensorMap& tensors, const std::string& which) {
+  auto take = [&](const char* name) {
+    auto found = tensors.find(which + name);
+    return found == tensors.end() ? at::Tensor() : found->second;
+  };
+  return {.video_text = take(".video"), .audio_text = take(".audio"), .mask = take(".mask")};
+}
+
+at::Tensor samples(const std::vector<float>& channel) {
+  return at::from_blob(const_cast<float*>(channel.data()), {static_cast<std::int64_t>(channel.size())},
+                       at::TensorOptions().dtype(at::kFloat));
+}
+
+std::vector<float> channel(const at::Tensor& samples) {
+  const float* data = samples.const_data_ptr<float>();
+  return {data, data + samples.numel()};
+}
+
+}  // namespace
+
+WorkDir::WorkDir(const PreparedRun& run) : run_(run) {
+  if (!run.request.decode_latents.empty()) return;
+  identity_ = work_identity(run);
+  owner_ = checksum_of(identity_);
+  if (run.outputs.resume) {
+    resume_from(find_work(run.outputs, identity_));
+  } else if (!run.outputs.work_dir.empty()) {
+    look_at(WorkFolder(run.outputs.work_dir));
+  } else {
+    try {
+      look_at(WorkFolder(default_work_folder(run.outputs)));
+    } catch (const Error& error) {  // nobody asked for that name: no reason not to run
+      log_warning(fmt::format("nothing to resume from is kept: {}", error.what()));
+    }
+  }
+}
+
+void WorkDir::resume_from(WorkFolder folder) {
+  if (!folder.take()) {
+    throw Error(ErrorKind::usage, fmt::format("{}: another run works with it", folder.path().string()),
+                "wait for its end");
+  }
+  require_own(run_.outputs, *folder.marker());
+  require_every_step(run_.outputs, folder);
+  log_info(fmt::format("resuming from the work that is kept in {}", folder.path().string()));
+  folder_.emplace(std::move(folder));
+  resumes_ = begun_ = true;
+  kept_ = "the work of the earlier run";
+  attempt([&] { folder_->go_on(marker_of(identity_, run_.outputs)); });
+}
+
+// Of a run that starts over.
+void WorkDir::look_at(WorkFolder folder) {
+  const std::string name = folder.path().string();
+  if (!folder.take()) {
+    log_warning(fmt::format("{}: another run works with it, so this one keeps nothing to resume from", name));
+    return;
+  }
+  if (is_of(folder, identity_)) {
+    kept_ = "the work of an earlier run";
+    log_warning(
+        fmt::format("{}: starting over, --resume would go on from the work that is kept there", name));
+  } else if (folder.marker()) {
+    log_warning(fmt::format("{}: the work of another request there is going to be replaced ({})", name,
+                            list_differences(folder, identity_)));
+  }
+  folder_.emplace(std::move(folder));
+}
+
+std::optional<KeptTensors> WorkDir::read(const std::string& name) const {
+  if (!resumes_) return std::nullopt;
+  try {
+    return read_kept(folder_->path() / name, owner_);
+  } catch (const Error& error) {
+    if (error.kind() == ErrorKind::does_not_fit) throw;
+    log_warning(fmt::format("{}: what was kept before it serves", error.what()));
+    return std::nullopt;
+  }
+}
+
+std::optional<Contexts> WorkDir::contexts() const {
+  const auto kept = read(kContexts);
+  if (!kept) return std::nullopt;
+  Contexts contexts{.positive = take_context(kept->tensors, "positive")};
+  if (run_.negative) contexts.negative = take_context(kept->tensors, "negative");
+  return contexts;
+}
+
+std::optional<Latents> WorkDir::step(std::int64_t done) const {
+  auto kept = read(step_name(done));
+  if (!kept) return std::nullopt;
+  return Latents{.video = kept->tensors["video_latents"], .audio = kept->tensors["audio_latents"]};
+}
+
+std::optional<StepLatents> WorkDir::last_step() const {
+  if (!resumes_) return std::nullopt;
+  for (const std::int64_t done : steps_in(folder_->path())) {
+    if (auto latents = step(done)) return StepLatents{done, std::move(*latents)};
+  }
+  return std::nullopt;
+}
+
+std::optional<ClipLatents> WorkDir::clip() const {
+  auto kept = read(kClip);
+  if (!kept) return std::nullopt;
+  return ClipLatents{.video = kept->tensors["video_latents"], .audio = kept->tensors["audio_latents"]};
+}
+
+std::optional<Waveform> WorkDir::sound() const {
+  auto kept = read(kSound);
+  if (!kept) return std::nullopt;
+  return Waveform{.sample_rate = std::stoi(kept->metadata.at("sample_rate")),
+                  .left = channel(kept->tensors["left"]),
+                  .right = channel(kept->tensors["right"])};
+}
+
+bool WorkDir::made(const fs::path& output) const {
+  return resumes_ && lists(folder_->marker()->finishing, output) && fs::exists(output);
+}
+
+void WorkDir::attempt(const std::function<void()>& work) {
+  if (!folder_) return;
+  try {
+    with_memory_errors("", [&] {
+      if (!begun_) folder_->begin(marker_of(identity_, run_.outputs));
+      begun_ = true;
+      work();
+    });
+  } catch (const Error& error) {
+    if (!std::exchange(warned_, true))
+      log_warning(fmt::format("the run goes on, but not all of it can be resumed: {}", error.what()));
+  }
+}
+
+void WorkDir::write(const std::string& name, const KeptTensors& kept, const std::string& what) {
+  attempt([&] {
+    write_kept(folder_->path() / name, kept, owner_);
+    kept_ = what;
+  });
+}
+
+void WorkDir::keep(const Contexts& contexts) {
+  KeptTensors kept;
+  add_context(kept.tensors, "positive", contexts.positive);
+  if (contexts.negative) add_context(kept.tensors, "negative", *contexts.negative);
+  write(kContexts, kept, "the text contexts");
+}
+
+void WorkDir::keep(const StepLatents& step) {
+  const std::int64_t all = run_.settings.schedule.steps();
+  write(step_name(step.done), latents_content(step.latents, {step.done, all}),
+        fmt::format("the latents after {} of {} steps", step.done, all));
+  if (!run_.outputs.trace.empty()) return;
+  attempt([&] {
+    for (const std::int64_t done : steps_in(folder_->path())) {
+      if (done + 1 < step.done) fs::remove(folder_->path() / step_name(done));
+    }
+  });
+}
+
+void WorkDir::keep(const ClipLatents& clip) {
+  const std::int64_t all = run_.settings.schedule.steps();
+  write(kClip, latents_content(clip, {all, all}), "the latents");
+}
+
+void WorkDir::keep(const Waveform& sound) {
+  write(kSound,
+        {.tensors = {{"left", samples(sound.left)}, {"right", samples(sound.right)}},
+         .metadata = {{"sample_rate", std::to_string(sound.sample_rate)}}},
+        "the latents and the sound");
+}
+
+void WorkDir::forget_steps() {
+  attempt([&] {
+    fs::remove(folder_->path() / kContexts);
+    for (const std::int64_t done : steps_in(folder_->path())) {
+      if (done < run_.settings.schedule.steps()) fs::remove(folder_->path() / step_name(done));
+    }
+  });
+}
+
+void WorkDir::finishing(const fs::path& output) {
+  if (!output.empty()) attempt([&] { folder_->finishing(output); });
+}
+
+void WorkDir::remove() {
+  if (folder_ && begun_) folder_->remove();
+}
+
+Error WorkDir::with_way_on(const Error& error) {
+  if (!folder_ || kept_.empty()) {
+    remove();
+    return error;
+  }
+  const std::string place = folder_->path().string();
+  log_warning(
+      fmt::format("{0} are kept in {1}: --resume goes on from there, with another output --resume "
+                  "--work-dir {1}",
+                  kept_, place));
+  if (error.kind() == ErrorKind::interrupted)
+    return Error(error.kind(), error.what(), "run the same command again with --resume");
+  // Values that are not finite would come again.
+  if (error.kind() == ErrorKind::non_finite) return error;
+  return Error(error.kind(), error.what(),
+               error.hint().empty() ? "run the same command again with --resume"
+                                    : fmt::format("{}, then run again with --resume", error.hint()));
+}
+
+}  // namespace sluice::pipeline

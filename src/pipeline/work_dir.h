@@ -1,0 +1,83 @@
+#pragma once
+// What a run keeps so that another can go on from it: contexts after the text phase, latents after each step
+// (the last two, all of them while a trace is written), the clean latents, the decoded sound.  Each is a file
+// of its own in the work folder, complete and checked, and each is of use without the others.
+//
+// - Kept at Outputs::work_dir, "<first output>.sluice-work" if that is empty; made when there is something to
+//   keep, removed when all outputs are made.  Decoding given latents keeps nothing.
+// - Outputs::resume goes on from there.  Without a work_dir, and with no folder beside the first output, any
+//   other work folder beside it serves whose identity is the same.
+// - Without it a run starts over; earlier work stays until there is something new to keep.
+// - Keeping never fails a run: a full disk or refused memory is a warning.
+// One thread.
+
+#include "pipeline/decode_phases.h"
+#include "pipeline/kept_tensors.h"
+#include "pipeline/prepared_run.h"
+#include "pipeline/work_folder.h"
+
+#include <sluice/error.h>
+
+#include <nlohmann/json.hpp>
+
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+
+namespace sluice::pipeline {
+
+struct StepLatents {
+  std::int64_t done = 0;  // steps
+  Latents latents;
+};
+
+class WorkDir {
+ public:
+  // Error(usage): the folder is something else; or, with Outputs::resume, there is nothing to go on from,
+  // another run has it, the identity differs (named), an output exists that the earlier run did not make, or
+  // a trace is asked for whose first steps were not kept.
+  explicit WorkDir(const PreparedRun& run);
+
+  // What there is to go on from; nothing without Outputs::resume.  What is damaged is told in a warning and
+  // taken for missing.
+  std::optional<Contexts> contexts() const;
+  std::optional<StepLatents> last_step() const;
+  std::optional<Latents> step(std::int64_t done) const;
+  std::optional<ClipLatents> clip() const;
+  std::optional<Waveform> sound() const;
+  // Whether the earlier run made this output: it is there, complete.
+  bool made(const std::filesystem::path& output) const;
+
+  void keep(const Contexts& contexts);
+  void keep(const StepLatents& step);
+  void keep(const ClipLatents& clip);
+  void keep(const Waveform& sound);
+  // Contexts and steps are not needed any more, but for the last step.
+  void forget_steps();
+  // Before an output gets its name.
+  void finishing(const std::filesystem::path& output);
+  // Everything is made.
+  void remove();
+
+  // After a failure: says in a warning what is kept, and gives the error with the way to go on.
+  Error with_way_on(const Error& error);
+
+ private:
+  void resume_from(WorkFolder folder);
+  void look_at(WorkFolder folder);
+  std::optional<KeptTensors> read(const std::string& name) const;
+  void attempt(const std::function<void()>& work);
+  void write(const std::string& name, const KeptTensors& kept, const std::string& what);
+
+  const PreparedRun& run_;
+  nlohmann::json identity_;
+  std::string owner_;                 // the identity's checksum, in every file
+  std::optional<WorkFolder> folder_;  // empty: nothing is kept
+  bool resumes_ = false;
+  bool begun_ = false;  // the folder is this run's
+  bool warned_ = false;
+  std::string kept_;  // "the latents after 5 of 8 steps"; empty: nothing
+};
+
+}  // namespace sluice::pipeline
