@@ -117,7 +117,7 @@ class StagedSource final : public WeightSource {
         return;
       } catch (const Error& error) {
         if (error.kind() != ErrorKind::does_not_fit || !shrink(plan_, table_)) throw;
-        options_.warn(fmt::format("{}: {}: {} of {} blocks stay in memory, {} slots for the others",
+        options_.warn(fmt::format("{}: {}: {} of {} blocks stay in memory, slots for the others: {}",
                                   table_.name, error.what(), plan_.large_resident(), plan_.large_groups(),
                                   plan_.slots));
       }

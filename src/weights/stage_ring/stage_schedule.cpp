@@ -1,11 +1,15 @@
 #include "weights/stage_ring/stage_schedule.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace sluice::weights {
 
 StageSchedule::StageSchedule(StageShape shape)
-    : shape_(std::move(shape)), groups_(shape_.resident.size()), slots_(shape_.slots) {}
+    : shape_(std::move(shape)),
+      slot_for_each_(static_cast<std::size_t>(std::ranges::count(shape_.resident, false)) <= shape_.slots),
+      groups_(shape_.resident.size()),
+      slots_(shape_.slots) {}
 
 void StageSchedule::demand(std::size_t group) {
   position_ = group;
@@ -108,7 +112,7 @@ bool StageSchedule::is_last_lease(std::size_t group) const {
 }
 
 bool StageSchedule::gives_slot_back(std::size_t group) const {
-  return !shape_.resident[group];
+  return !stays(group);
 }
 
 std::size_t StageSchedule::place_of(std::size_t group) const {

@@ -1,7 +1,7 @@
 #pragma once
 // Which group is filled next, and into which place: decided from what was leased until now, without a thread
-// or a clock.  Some groups have a place of their own and are filled once; the others share slots in turn.
-// After the last group of a pass comes the first one again.
+// or a clock.  Some groups have a place of their own and are filled once; the others share slots in turn, or
+// keep one where there are enough.  After the last group of a pass comes the first one again.
 //
 // Places are numbered: those of the groups first, by group, then the slots.
 
@@ -58,12 +58,14 @@ class StageSchedule {
     std::exception_ptr error;  // of its last fill
   };
 
+  bool stays(std::size_t group) const { return shape_.resident[group] || slot_for_each_; }
   std::size_t distance(std::size_t group) const;  // groups until the pass comes to it
   std::optional<Fill> fill_of(std::size_t group);
   std::optional<std::size_t> room_for(std::size_t group);
   void forget(std::size_t group);
 
   const StageShape shape_;
+  const bool slot_for_each_;
   std::vector<Group> groups_;
   std::vector<std::optional<std::size_t>> slots_;  // the group in each
   std::size_t position_ = 0;                       // the group that was demanded last
