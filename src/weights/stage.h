@@ -9,6 +9,8 @@
 
 #include "weights/weight_source.h"
 
+#include <sluice/load.h>
+
 #include <functional>
 #include <limits>
 #include <optional>
@@ -69,5 +71,18 @@ struct StageOptions {
 // refuses the way of reading that was asked for, the page cache is read through: with a warning each.
 std::unique_ptr<WeightSource> make_staged_source(const ComponentTable& table, StagePlan plan,
                                                  StageOptions options);
+
+// Which groups a windowed source holds: its memory() is what of the files lies in the page cache at most, but
+// for the pages at the ends of groups.
+StagePlan plan_window(const ComponentTable& table, std::span<const ParameterGroup* const> order);
+
+// As the source of a mapping (see weight_source.h), of which only the groups in use stay in the page cache:
+// the next one of `order` is brought in while the last one is used, and a large one leaves the cache when its
+// lease ends, also what was there before; unless the files were mapped to be kept.  Of the options `read` and
+// `loaded` have no meaning.  A group that `order` lacks is looked at without a window.
+std::unique_ptr<WeightSource> make_windowed_source(const ComponentTable& table,
+                                                   std::shared_ptr<const bytes::MappedCheckpoint> files,
+                                                   std::span<const ParameterGroup* const> order,
+                                                   StageOptions options = {});
 
 }  // namespace sluice::weights

@@ -3,12 +3,14 @@
 #include "weights/load_fills.h"
 #include "weights/stage.h"
 #include "weights/stage_ring/stage_ring.h"
+#include "weights/stage_shape.h"
 
 #include <sluice/error.h>
 #include <sluice/slab.h>
 
 #include <fmt/format.h>
 
+#include <exception>
 #include <optional>
 #include <unordered_map>
 #include <utility>
@@ -62,12 +64,6 @@ struct Stage {
         fills(loads, places.spans(), options.read),
         ring(fills, shape_of(plan, options.passes), options.warn) {}
 
-  static StageShape shape_of(const StagePlan& plan, std::size_t passes) {
-    StageShape shape{.resident = {}, .slots = plan.slots, .passes = passes};
-    for (const StagePlan::Group& group : plan.groups) shape.resident.push_back(group.resident);
-    return shape;
-  }
-
   Places places;
   LoadFills fills;
   StageRing ring;  // last: its thread fills the places
@@ -81,6 +77,16 @@ class StagedSource final : public WeightSource {
     for (std::size_t i = 0; i < plan_.groups.size(); ++i) {
       loads_.push_back(plan_group(table_, *plan_.groups[i].group));
       indices_.emplace(plan_.groups[i].group, i);
+    }
+  }
+
+  ~StagedSource() override {
+    if (!stage_) return;
+    stage_->ring.stop();
+    try {
+      tell();  // of what was read ahead and never leased
+    } catch (const std::exception&) {
+      // Nobody is left to hear of it.
     }
   }
 

@@ -11,8 +11,6 @@
 #include "bytes/read/mapped_checkpoint.h"
 #include "weights/component.h"
 
-#include <sluice/load.h>
-
 #include <functional>
 #include <memory>
 #include <span>
@@ -53,15 +51,5 @@ class WeightSource {
 // the time of the lease.  `table` and `files` must describe the same checkpoint; components share `files`.
 std::unique_ptr<WeightSource> make_weight_source(const ComponentTable& table,
                                                  std::shared_ptr<const bytes::MappedCheckpoint> files);
-
-struct Reading {
-  ReadOptions options;
-  std::function<void(const LoadReport&)> loaded;  // told after every load; empty: nobody is
-  const CancelToken* cancel = nullptr;            // outlives the source
-};
-
-// A group is read at its first lease, by one load, and kept until the source goes.  After an error nothing of
-// the group is kept, and the next lease reads it again.
-std::unique_ptr<WeightSource> make_weight_source(const ComponentTable& table, Reading reading);
 
 }  // namespace sluice::weights

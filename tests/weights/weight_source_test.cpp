@@ -1,4 +1,4 @@
-#include "weights/weight_source.h"
+#include "weights/stage.h"
 
 #include "support/faulty_syscalls.h"
 #include "support/synthetic_file.h"
@@ -53,11 +53,14 @@ class Source : public ::testing::Test {
     values_ = read_tensors(path_);
   }
 
-  std::unique_ptr<WeightSource> read_with(ReadBackend backend) {
-    return make_weight_source(
-        table_, {.options = {.backend = backend, .threads = 1, .chunk = KiB(64), .pool = KiB(256)},
-                 .loaded = [this](const LoadReport& report) { loaded_.push_back(report.bytes); },
-                 .cancel = &cancel_});
+  std::unique_ptr<WeightSource> read_with(ReadBackend backend,
+                                          std::vector<const ParameterGroup*> groups = {}) {
+    if (groups.empty()) groups = {&first_.parameters, &second_.parameters};
+    return make_staged_source(
+        table_, plan_stage(table_, groups),
+        {.read = {.backend = backend, .threads = 1, .chunk = KiB(64), .pool = KiB(256)},
+         .loaded = [this](const LoadReport& report) { loaded_.push_back(report.bytes); },
+         .cancel = &cancel_});
   }
   std::unique_ptr<WeightSource> mapped() {
     return make_weight_source(table_, std::make_shared<bytes::MappedCheckpoint>(table_.checkpoint));
@@ -107,14 +110,16 @@ TEST_F(Source, gives_tensors_for_the_time_of_a_lease) {
 }
 
 TEST_F(Source, reads_a_group_once_by_one_load_and_keeps_it) {
-  const auto source = read_with(ReadBackend::pread);
   const void* place = nullptr;
-  for (int i = 0; i < 3; ++i) {
-    const WeightLease lease = source->acquire(first_.parameters);
-    if (i == 0) place = first_.weight.data_ptr();
-    EXPECT_EQ(first_.weight.data_ptr(), place);
+  {
+    const auto source = read_with(ReadBackend::pread);
+    for (int i = 0; i < 3; ++i) {
+      const WeightLease lease = source->acquire(first_.parameters);
+      if (i == 0) place = first_.weight.data_ptr();
+      EXPECT_EQ(first_.weight.data_ptr(), place);
+    }
+    source->acquire(second_.parameters);
   }
-  source->acquire(second_.parameters);
 
   EXPECT_THAT(loaded_, ElementsAre(kBlockBytes, kBlockBytes));
 }
@@ -125,7 +130,7 @@ TEST_F(Source, gives_one_tensor_to_parameters_that_name_it_twice) {
   ParameterGroup group{"group", {}};
   ParameterScope(group).add("0.bias", bias, {300});
   ParameterScope(group).add("tied", tied, {300});
-  const auto source = read_with(ReadBackend::pread);
+  const auto source = read_with(ReadBackend::pread, {&group});
 
   const WeightLease lease = source->acquire(group);
 
@@ -137,10 +142,10 @@ TEST_F(Source, names_file_and_tensor_of_a_read_that_fails_and_reads_again_when_a
   int calls = 0;
   {
     FaultySyscalls counting;
-    read_with(ReadBackend::pread)->acquire(first_.parameters);
+    read_with(ReadBackend::pread, {&first_.parameters})->acquire(first_.parameters);
     calls = counting.read_calls();
   }
-  const auto source = read_with(ReadBackend::pread);
+  const auto source = read_with(ReadBackend::pread, {&first_.parameters});
   {
     FaultySyscalls faults;
     faults.fail_nth_read(calls, EIO);
@@ -176,12 +181,11 @@ TEST_F(Source, finds_a_file_that_changed_since_it_was_opened) {
 }
 
 TEST_F(Source, gives_and_reads_the_rows_of_a_range_alone) {
-  for (const auto& source : {mapped(), read_with(ReadBackend::pread)}) {
-    at::Tensor weight, bias;
-    ParameterGroup group{"rows", {}};
-    ParameterScope(group).add("0.weight", weight, {300, 200}, {.begin = 7, .count = 11});
-    ParameterScope(group).add("0.bias", bias, {300}, {.begin = 7, .count = 11});
-
+  at::Tensor weight, bias;
+  ParameterGroup group{"rows", {}};
+  ParameterScope(group).add("0.weight", weight, {300, 200}, {.begin = 7, .count = 11});
+  ParameterScope(group).add("0.bias", bias, {300}, {.begin = 7, .count = 11});
+  for (const auto& source : {mapped(), read_with(ReadBackend::pread, {&group})}) {
     const WeightLease lease = source->acquire(group);
 
     EXPECT_EQ(weight.sizes(), at::IntArrayRef({11, 200}));
@@ -241,7 +245,8 @@ TEST(QuantizedSource, gives_values_and_scales_of_the_rows_that_are_asked_for) {
   }
   for (const auto& source :
        {make_weight_source(table, std::make_shared<bytes::MappedCheckpoint>(table.checkpoint)),
-        make_weight_source(table, Reading{})}) {
+        make_staged_source(table, plan_stage(table, std::array{static_cast<const ParameterGroup*>(&group)}),
+                           {})}) {
     const WeightLease lease = source->acquire(group);
 
     EXPECT_EQ(slots[0].scalar_type(), at::kFloat8_e4m3fn);
@@ -257,8 +262,8 @@ TEST(QuantizedSource, gives_values_and_scales_of_the_rows_that_are_asked_for) {
 }
 
 TEST_F(Source, reads_nothing_for_a_group_without_parameters) {
-  const auto source = read_with(ReadBackend::pread);
   const ParameterGroup empty{"empty", {}};
+  const auto source = read_with(ReadBackend::pread, {&empty});
 
   const WeightLease lease = source->acquire(empty);
 

@@ -11,6 +11,8 @@
 
 #include <fmt/format.h>
 
+#include <fcntl.h>
+#include <algorithm>
 #include <mutex>
 #include <optional>
 #include <set>
@@ -18,6 +20,15 @@
 #include <vector>
 
 namespace sluice::bytes {
+namespace {
+
+// What is asked for at once while a run is brought in: the next piece is on its way when one is waited for.
+constexpr Bytes kPiece = MiB(8);
+
+// MADV_POPULATE_READ, Linux 5.14; older headers have no name for it.
+constexpr int kPopulateForReading = 22;
+
+}  // namespace
 
 struct MappedCheckpoint::State {
   State(const Checkpoint& from, CachePolicy policy)
@@ -26,6 +37,16 @@ struct MappedCheckpoint::State {
     for (std::size_t i = 0; i < files.shards.size(); ++i)
       mappings.emplace_back(files.files[i], files.shards[i].file_size);
     if (cache == CachePolicy::drop) watch.emplace(checkpoint, mappings);
+  }
+
+  // Every page that the run has a byte of.
+  std::span<std::byte> pages_of(const TensorInfo& run) const {
+    if (run.size == 0) return {};
+    check_range(files, run, 0, run.size);
+    const Bytes begin = run.offset / page_size() * page_size();
+    const std::span<const std::byte> shard = mappings[run.shard].bytes();
+    const Bytes end = (run.offset + run.size + page_size() - 1) / page_size() * page_size();
+    return {const_cast<std::byte*>(shard.data()) + begin, std::min<Bytes>(end, shard.size()) - begin};
   }
 
   const Checkpoint checkpoint;  // keeps the files open
@@ -54,10 +75,37 @@ std::span<const std::byte> MappedCheckpoint::view(const TensorInfo& tensor) cons
 
 void MappedCheckpoint::prefetch(const TensorInfo& tensor) const {
   if (state_->cache != CachePolicy::prefetch || tensor.size == 0) return;
-  check_range(state_->files, tensor, 0, tensor.size);
-  const Bytes begin = tensor.offset / page_size() * page_size();
-  auto* address = const_cast<std::byte*>(state_->mappings[tensor.shard].bytes().data()) + begin;
-  syscalls().madvise(address, tensor.offset + tensor.size - begin, MADV_WILLNEED);
+  const std::span<std::byte> pages = state_->pages_of(tensor);
+  syscalls().madvise(pages.data(), pages.size(), MADV_WILLNEED);
+}
+
+void MappedCheckpoint::bring(const TensorInfo& run, const CancelToken* cancel) const {
+  const std::span<std::byte> pages = state_->pages_of(run);
+  auto piece_at = [&](Bytes at) { return pages.subspan(at, std::min<Bytes>(kPiece, pages.size() - at)); };
+  auto ask_for = [&](Bytes at) {
+    if (at < pages.size()) syscalls().madvise(piece_at(at).data(), piece_at(at).size(), MADV_WILLNEED);
+  };
+  // What is asked for, and nothing around it.
+  if (!pages.empty()) syscalls().madvise(pages.data(), pages.size(), MADV_RANDOM);
+  ask_for(0);
+  for (Bytes at = 0; at < pages.size(); at += kPiece) {
+    if (cancel != nullptr && cancel->cancelled())
+      throw Error(ErrorKind::interrupted, "interrupted while loading", "run again; nothing was written");
+    ask_for(at + kPiece);
+    // What the system refuses is read when it is looked at.
+    syscalls().madvise(piece_at(at).data(), piece_at(at).size(), kPopulateForReading);
+  }
+}
+
+void MappedCheckpoint::drop(const TensorInfo& run) const {
+  if (state_->cache == CachePolicy::keep) return;
+  const std::span<std::byte> pages = state_->pages_of(run);
+  if (pages.empty()) return;
+  // Pages that a mapping holds are not dropped.
+  syscalls().madvise(pages.data(), pages.size(), MADV_DONTNEED);
+  ::posix_fadvise(state_->files.files[run.shard].descriptor(),
+                  static_cast<off_t>(run.offset / page_size() * page_size()),
+                  static_cast<off_t>(pages.size()), POSIX_FADV_DONTNEED);
 }
 
 void MappedCheckpoint::let_go() {

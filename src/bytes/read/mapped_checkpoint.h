@@ -3,6 +3,7 @@
 // copy.  Any thread.
 
 #include <sluice/checkpoint.h>
+#include <sluice/progress.h>
 #include <sluice/read_options.h>
 
 #include <memory>
@@ -24,6 +25,13 @@ class MappedCheckpoint {
 
   // With CachePolicy::prefetch asks the system to read the tensor ahead, in large pieces; else does nothing.
   void prefetch(const TensorInfo& tensor) const;
+
+  // Reads a run into memory, so that its view is looked at without waiting; returns when it is there, or the
+  // system refused to say.  Error(interrupted).
+  void bring(const TensorInfo& run, const CancelToken* cancel = nullptr) const;
+  // Lets go of a run's pages, in this process and in the page cache, unless CachePolicy::keep asks to keep
+  // them. Views stay valid, and bring them in again.
+  void drop(const TensorInfo& run) const;
 
   // With CachePolicy::drop takes out of the page cache what was not in it when this object was made; also by
   // the destructor.  Views stay valid, and bring it in again when they are used.

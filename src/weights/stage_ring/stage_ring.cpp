@@ -21,12 +21,17 @@ StageRing::StageRing(FillEngine& engine, StageShape shape, std::function<void(co
     : engine_(engine), warn_(std::move(warn)), schedule_(std::move(shape)) {}
 
 StageRing::~StageRing() {
+  stop();
+}
+
+void StageRing::stop() noexcept {
   stop_.cancel();
   {
     const std::lock_guard lock(mutex_);
     ended_ = true;
   }
   changed_.notify_all();
+  if (reader_.joinable()) reader_.join();
 }
 
 void StageRing::start_reader() {
@@ -74,7 +79,12 @@ void StageRing::release(std::size_t group) noexcept {
 }
 
 std::size_t StageRing::wait_for_demanded(std::unique_lock<std::mutex>& lock, const CancelToken* cancel) {
-  while (true) {
+  for (bool waited = false;; waited = true) {
+    if (waited && cancel != nullptr && cancel->cancelled()) {
+      stop_.cancel();
+      schedule_.give_up_demand();
+      throw Error(ErrorKind::interrupted, "interrupted while reading weights", "run again");
+    }
     if (const auto place = schedule_.place_of_demanded()) return *place;
     if (std::exception_ptr error = schedule_.take_error_of_demanded()) {
       schedule_.give_up_demand();
@@ -85,7 +95,6 @@ std::size_t StageRing::wait_for_demanded(std::unique_lock<std::mutex>& lock, con
       throw Error(ErrorKind::does_not_fit, "more groups of weights are in use at once than there are slots",
                   "let more blocks stay in memory, or give the weights more of it");
     }
-    if (cancel != nullptr && cancel->cancelled()) stop_.cancel();  // the fill ends, and says so
     if (has_reader_) {
       changed_.wait_for(lock, kCancelPeriod);
     } else {

@@ -20,16 +20,19 @@ class StageRing {
   // `warn`: told, by the thread that acquires, where the system refuses the ring's thread; groups are then
   // filled as they are acquired.
   StageRing(FillEngine& engine, StageShape shape, std::function<void(const std::string&)> warn);
-  // Ends what is being filled.  Nothing is leased any more.
-  ~StageRing();
+  ~StageRing();  // stops
   StageRing(const StageRing&) = delete;
   StageRing& operator=(const StageRing&) = delete;
 
   // The place that holds the group's bytes, until release(group) was called as often as this.  Throws what
-  // filling it threw, also where that was ahead; the next call tries again.  Where it is cancelled while it
-  // waits, the fill is, and nothing is filled any more.  Error(does_not_fit) where every slot is leased.
+  // filling it threw, also where that was ahead; the next call tries again.  Error(interrupted) where it is
+  // cancelled while it waits: nothing is filled any more then.  Error(does_not_fit) where every slot is
+  // leased.
   std::size_t acquire(std::size_t group, const CancelToken* cancel = nullptr);
   void release(std::size_t group) noexcept;
+
+  // Ends what is being filled; nothing is acquired any more.
+  void stop() noexcept;
 
  private:
   void start_reader();

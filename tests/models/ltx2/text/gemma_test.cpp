@@ -3,6 +3,7 @@
 #include "models/ltx2/text/gemma_keys.h"
 #include "support/fixture.h"
 #include "support/throws_error.h"
+#include "weights/stage.h"
 
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
@@ -72,7 +73,8 @@ TEST_F(Gemma, makes_the_reference_s_states_from_the_file_mapped_and_read) {
   weights::ComponentTable table = gemma_table(checkpoint);
   weights::account(table, encoder.groups(), gemma_ignored());
   auto mapped = weights::make_weight_source(table, std::make_shared<bytes::MappedCheckpoint>(checkpoint));
-  auto read = weights::make_weight_source(table, {.options = {.backend = ReadBackend::pread}});
+  auto read = weights::make_staged_source(table, plan_stage(table, encoder.groups()),
+                                          {.read = {.backend = ReadBackend::pread}});
 
   EXPECT_TRUE(fixture.matches("hidden_states", padded_states(encoder, *mapped, fixture)));
   EXPECT_TRUE(fixture.matches("hidden_states", padded_states(encoder, *read, fixture)));
@@ -207,7 +209,8 @@ TEST_F(Gemma, looks_up_the_rows_of_its_ids_and_never_leases_the_table) {
 TEST_F(Gemma, reads_every_layer_once_for_two_prompts_and_of_the_embeddings_the_rows_alone) {
   const Checkpoint checkpoint = Checkpoint::open(fixture.weights_path());
   const weights::ComponentTable table = gemma_table(checkpoint);
-  auto source = weights::make_weight_source(table, {.options = {.backend = ReadBackend::pread}});
+  auto source = weights::make_staged_source(table, plan_stage(table, encoder.pass()),
+                                            {.read = {.backend = ReadBackend::pread}});
   Bytes layers = 0;
   for (const weights::ParameterGroup* group : encoder.pass()) {
     for (const auto& parameter : group->parameters) layers += table.tensors.at(parameter.name).size;
