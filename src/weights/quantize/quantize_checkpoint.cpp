@@ -1,5 +1,6 @@
 #include "weights/quantize/quantize_checkpoint.h"
 
+#include "base/log.h"
 #include "bytes/format/writer.h"
 #include "bytes/load/match_targets.h"
 #include "weights/quantize/encode.h"
@@ -149,8 +150,18 @@ struct CheckpointQuantizer::State {
     const WrittenFile written = writer.finish();
     count.read += report.bytes;
     count.written += written.size;
-    if (!report.shards.empty()) count.backend = report.shards.back().backend;
+    tell_way(report, count);
     return {(task.folder / shard.name).string(), written.size, written.checksum};
+  }
+
+  // Once for each way that is taken.
+  static void tell_way(const LoadReport& report, QuantizeCount& count) {
+    for (const ShardLoadReport& shard : report.shards) {
+      if (shard.backend == count.backend) continue;
+      count.backend = shard.backend;
+      log_info(fmt::format("{}: {} by {} threads: {}", shard.path.string(), shard.backend, shard.threads,
+                           shard.reason));
+    }
   }
 
   const QuantizeRun run;
