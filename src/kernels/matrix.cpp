@@ -1,5 +1,7 @@
 #include "kernels/matrix.h"
 
+#include "base/nf4.h"
+
 #include <sluice/error.h>
 
 #include <ATen/ATen.h>
@@ -9,6 +11,8 @@
 
 namespace sluice::kernels {
 namespace {
+
+constexpr auto kBlock = static_cast<std::int64_t>(kNf4BlockValues);
 
 std::int64_t values_needed(const Matrix& matrix) {
   const std::int64_t count = matrix.rows * matrix.columns;
@@ -22,7 +26,7 @@ std::int64_t scales_needed(const Matrix& matrix) {
     case MatrixFormat::fp8:
       return matrix.scales.defined() ? 1 : 0;
     case MatrixFormat::nf4:
-      return (matrix.rows * matrix.columns + kNf4Block - 1) / kNf4Block;
+      return (matrix.rows * matrix.columns + kBlock - 1) / kBlock;
   }
   return 0;
 }

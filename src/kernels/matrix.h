@@ -15,8 +15,6 @@ enum class MatrixFormat {
           // scales: f32 [ceil(rows * columns / 64)], the absmax of 64 consecutive values
 };
 
-inline constexpr std::int64_t kNf4Block = 64;  // values with one absmax, in storage order of the whole matrix
-
 struct Matrix {
   at::Tensor values;
   at::Tensor scales;
