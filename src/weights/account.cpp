@@ -72,7 +72,7 @@ void bind(const ComponentTable& table, const Parameter& parameter, Accounting& a
     problems.misshapen.push_back(
         fmt::format("{} is {}{}, the config needs {}", tensor.name, format_shape(tensor.shape),
                     quantized && quantized->scales ? " (quantized)" : "", format_shape(parameter.shape)));
-  } else if (quantized && !parameter.scales) {
+  } else if (quantized && !parameter.scales && !is_widened_vector(table, parameter)) {
     problems.quantized.push_back(fmt::format("{} ({})", tensor.name, dtype_name(tensor.dtype)));
   } else if (!quantized && !can_compute_with(tensor.dtype)) {
     problems.unusable.push_back(fmt::format("{} ({})", tensor.name, dtype_name(tensor.dtype)));

@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "weights/device_errors.h"
+#include "weights/tensor_identity.h"
 
 #include <sluice/error.h>
 
@@ -12,7 +13,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <tuple>
 
 namespace sluice::weights {
 namespace {
@@ -34,14 +34,8 @@ std::span<std::byte> host_bytes(const at::Tensor& contiguous) {
   return {static_cast<std::byte*>(contiguous.mutable_data_ptr()), contiguous.nbytes()};
 }
 
-// Tensors are the same if they are one view of one memory.
-auto identity_of(const at::Tensor& tensor) {
-  return std::tuple(tensor.device().str(), tensor.data_ptr(), tensor.sizes().vec(), tensor.strides().vec(),
-                    tensor.is_conj(), tensor.is_neg());
-}
-
 std::vector<std::optional<std::size_t>> find_same(const std::vector<at::Tensor>& tensors) {
-  std::map<decltype(identity_of(at::Tensor())), std::size_t> first;
+  std::map<TensorIdentity, std::size_t> first;
   std::vector<std::optional<std::size_t>> same_as(tensors.size());
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     if (!tensors[i].defined() || tensors[i].numel() == 0) continue;

@@ -35,15 +35,16 @@ Bytes size_in_memory(const GroupLoad& load) {
   return (load.layout.size + kPage - 1) / kPage * kPage;
 }
 
-// LibTorch has no read-only tensor.
-at::Tensor tensor_over(std::span<const std::byte> bytes, const TensorInfo& tensor) {
-  return at::from_blob(const_cast<std::byte*>(bytes.data()), tensor.shape,
-                       at::TensorOptions().dtype(to_scalar_type(tensor.dtype)));
+void lend(const Piece& piece, std::span<const std::byte> bytes) {
+  // LibTorch has no read-only tensor.
+  const at::Tensor over = at::from_blob(const_cast<std::byte*>(bytes.data()), piece.bytes.shape,
+                                        at::TensorOptions().dtype(to_scalar_type(piece.bytes.dtype)));
+  *piece.slot = piece.widened ? over.to(at::kBFloat16) : over;
 }
 
-void lend(const GroupLoad& load, std::span<std::byte> memory) {
+void lend(const GroupLoad& load, std::span<const std::byte> memory) {
   for (const auto& [piece, target] : load.leased)
-    *piece.slot = tensor_over(memory.subspan(load.layout.offsets[target], piece.bytes.size), piece.bytes);
+    lend(piece, memory.subspan(load.layout.offsets[target], piece.bytes.size));
 }
 
 }  // namespace sluice::weights

@@ -26,10 +26,9 @@ GroupLoad plan_group(const ComponentTable& table, const ParameterGroup& group);
 
 Bytes size_in_memory(const GroupLoad& load);  // whole pages
 
-// Fills the slots with tensors over `memory`, which holds the group as its layout says.
-void lend(const GroupLoad& load, std::span<std::byte> memory);
-
-// A tensor over bytes that nobody writes to.
-at::Tensor tensor_over(std::span<const std::byte> bytes, const TensorInfo& tensor);
+// Fills a slot with a tensor over the piece's bytes, which nobody writes to; the slots of a whole group, over
+// memory that holds it as its layout says.
+void lend(const Piece& piece, std::span<const std::byte> bytes);
+void lend(const GroupLoad& load, std::span<const std::byte> memory);
 
 }  // namespace sluice::weights

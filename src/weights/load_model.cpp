@@ -4,6 +4,7 @@
 #include "bytes/load/match_targets.h"
 #include "weights/device_sink.h"
 #include "weights/dtype.h"
+#include "weights/tensor_identity.h"
 
 #include <sluice/error.h>
 
@@ -13,7 +14,6 @@
 
 #include <algorithm>
 #include <set>
-#include <tuple>
 
 namespace sluice::weights {
 namespace {
@@ -53,10 +53,6 @@ struct Extent {
   const NamedTensor* parameter;
 };
 
-bool is_same(const at::Tensor& a, const at::Tensor& b) {
-  return a.data_ptr() == b.data_ptr() && a.sizes() == b.sizes() && a.strides() == b.strides();
-}
-
 // Tied parameters are one tensor under two names; anything else that overlaps would be written twice.
 void require_apart(std::span<const NamedTensor> parameters) {
   std::vector<Extent> extents;
@@ -70,7 +66,7 @@ void require_apart(std::span<const NamedTensor> parameters) {
   const Extent* widest = nullptr;
   for (const Extent& extent : extents) {
     if (widest && extent.begin < widest->end &&
-        !is_same(widest->parameter->second, extent.parameter->second)) {
+        identity_of(widest->parameter->second) != identity_of(extent.parameter->second)) {
       throw Error(ErrorKind::usage,
                   fmt::format("parameters {} and {} overlap in memory without being the same tensor",
                               in_quotes(widest->parameter->first), in_quotes(extent.parameter->first)),
@@ -80,23 +76,19 @@ void require_apart(std::span<const NamedTensor> parameters) {
   }
 }
 
-auto memory_of(const at::Tensor& tensor) {
-  return std::tuple(tensor.device().str(), tensor.data_ptr(), tensor.sizes().vec(), tensor.strides().vec());
-}
-
 // The parameters that the checkpoint must have: of tied ones those that it has, or all if it has none.
 std::vector<const NamedTensor*> without_absent_ties(const LoadPlan& plan,
                                                     std::span<const NamedTensor> parameters) {
   std::set<std::string_view> there;
   for (const TargetTensor& target : plan.targets()) there.insert(target.name);
-  std::set<decltype(memory_of(at::Tensor()))> found;
+  std::set<TensorIdentity> found;
   for (const auto& [name, tensor] : parameters) {
-    if (tensor.numel() > 0 && there.contains(name)) found.insert(memory_of(tensor));
+    if (tensor.numel() > 0 && there.contains(name)) found.insert(identity_of(tensor));
   }
   std::vector<const NamedTensor*> kept;
   for (const NamedTensor& parameter : parameters) {
     const auto& [name, tensor] = parameter;
-    if (there.contains(name) || tensor.numel() == 0 || !found.contains(memory_of(tensor)))
+    if (there.contains(name) || tensor.numel() == 0 || !found.contains(identity_of(tensor)))
       kept.push_back(&parameter);
   }
   return kept;

@@ -47,7 +47,7 @@ class MappedSource : public WeightSource {
  protected:
   void look_at(const Piece& piece) {
     const std::span<const std::byte> bytes = files_->view(piece.bytes);
-    *piece.slot = tensor_over(bytes, piece.bytes);
+    lend(piece, bytes);
     if (bytes.empty() || is_aligned_for(bytes.data(), piece.bytes.dtype)) return;
     at::Tensor copy = at::empty(piece.slot->sizes(), piece.slot->options());
     std::memcpy(copy.mutable_data_ptr(), bytes.data(), bytes.size());

@@ -57,7 +57,8 @@ void append_nf4(const TensorInfo& tensor, const QuantizedTensor& quantized, cons
 void append_pieces(const ComponentTable& table, const Parameter& parameter, std::vector<Piece>& pieces) {
   const TensorInfo& tensor = tensor_of(table, parameter);
   const QuantizedTensor* quantized = quantized_of(table, parameter);
-  if (quantized && !parameter.scales) {
+  const bool widened = is_widened_vector(table, parameter);
+  if (quantized && !parameter.scales && !widened) {
     throw Error(ErrorKind::internal,
                 fmt::format("{}: parameter '{}' has no place for scales", table.name, parameter.name));
   }
@@ -66,7 +67,7 @@ void append_pieces(const ComponentTable& table, const Parameter& parameter, std:
   const RowRange rows = rows_of(parameter);
   const Bytes row = static_cast<Bytes>(columns_of(parameter)) * dtype_bits(tensor.dtype) / 8;
   pieces.push_back(
-      {cut(tensor, rows.begin, rows.count, row, shape_of_rows(parameter, rows)), parameter.slot});
+      {cut(tensor, rows.begin, rows.count, row, shape_of_rows(parameter, rows)), parameter.slot, widened});
   if (quantized && quantized->scales) pieces.push_back({*quantized->scales, parameter.scales});
 }
 
@@ -84,6 +85,12 @@ const TensorInfo& tensor_of(const ComponentTable& table, const Parameter& parame
 const QuantizedTensor* quantized_of(const ComponentTable& table, const Parameter& parameter) {
   auto found = table.quantized.find(parameter.name);
   return found == table.quantized.end() ? nullptr : &found->second;
+}
+
+bool is_widened_vector(const ComponentTable& table, const Parameter& parameter) {
+  const QuantizedTensor* quantized = quantized_of(table, parameter);
+  return quantized && quantized->format == QuantFormat::fp8 && !quantized->scales && !parameter.scales &&
+         tensor_of(table, parameter).shape.size() <= 1;
 }
 
 RowRange rows_of(const Parameter& parameter) {

@@ -18,6 +18,7 @@ struct Piece {
   // dtype and shape of what the slot gets.
   TensorInfo bytes;
   at::Tensor* slot;
+  bool widened = false;  // see is_widened_vector()
 };
 
 // In the order of the parameters, scales behind their values.  Error(internal) for a parameter that account()
@@ -28,6 +29,10 @@ std::vector<Piece> pieces_of(const ComponentTable& table, const ParameterGroup& 
 const TensorInfo& tensor_of(const ComponentTable& table, const Parameter& parameter);
 const QuantizedTensor* quantized_of(const ComponentTable& table,
                                     const Parameter& parameter);  // nullptr: dense
+
+// A vector of fp8 without a scale, as files have it that were cast as a whole: it is lent as BF16, which
+// holds every value of fp8.
+bool is_widened_vector(const ComponentTable& table, const Parameter& parameter);
 
 // The rows that the parameter takes, with the count of all rows spelt out.  A shape without dimensions is one
 // row.

@@ -137,6 +137,20 @@ TEST_F(Account, refuses_a_quantized_tensor_where_no_scales_can_go_naming_it) {
   }
 }
 
+TEST_F(Account, takes_vectors_that_were_cast_to_fp8_without_a_scale) {
+  keep_only("fp8");
+  table_.quantized["fp8"].scales.reset();
+  table_.tensors.at("fp8").shape = {192};
+  EXPECT_NO_THROW(account_for(Groups().group().plain("fp8", {192})));
+
+  table_.tensors.at("fp8").shape = {6, 32};
+  EXPECT_THAT(
+      [&] {
+        account_for(Groups().group().plain("fp8", {6, 32}));
+      },
+      ThrowsError(ErrorKind::bad_input, HasSubstr("1 quantized")));
+}
+
 TEST_F(Account, refuses_a_quantized_matrix_of_another_size) {
   for (const auto& [name, shape] : {std::pair("fp8", "[6, 32]"), {"nf4", "[96, 1]"}}) {
     const std::string which = name;

@@ -261,6 +261,25 @@ TEST(QuantizedSource, gives_values_and_scales_of_the_rows_that_are_asked_for) {
   }
 }
 
+TEST(QuantizedSource, widens_vectors_that_were_cast_to_fp8) {
+  const auto file = SyntheticFile().tensor("bias", Dtype::F8_E4M3, {256}).write();
+  ComponentTable table = whole_checkpoint("component", Checkpoint::open(file.path()));
+  table.quantized["bias"] = {QuantFormat::fp8, std::nullopt, {}};
+  at::Tensor bias;
+  ParameterGroup group{"group", {}};
+  ParameterScope(group).add("bias", bias, {256});
+  const at::Tensor wanted = read_tensors(file.path()).at("bias").to(at::kFloat);
+  for (const auto& source :
+       {make_weight_source(table, std::make_shared<bytes::MappedCheckpoint>(table.checkpoint)),
+        make_staged_source(table, plan_stage(table, std::array{static_cast<const ParameterGroup*>(&group)}),
+                           {})}) {
+    const WeightLease lease = source->acquire(group);
+
+    EXPECT_EQ(bias.scalar_type(), at::kBFloat16);
+    EXPECT_TRUE(at::allclose(bias.to(at::kFloat), wanted, 0, 0, /*equal_nan=*/true));
+  }
+}
+
 TEST_F(Source, reads_nothing_for_a_group_without_parameters) {
   const ParameterGroup empty{"empty", {}};
   const auto source = read_with(ReadBackend::pread, {&empty});
