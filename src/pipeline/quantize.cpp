@@ -13,6 +13,7 @@
 #include "weights/quantize/quantize_checkpoint.h"
 
 #include <sluice/error.h>
+#include <sluice/memory.h>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -92,10 +93,10 @@ void require_work(const QuantizeRequest& request, const std::vector<QuantizeTask
 weights::QuantizeMemory memory_for(const QuantizeRequest& request, const std::vector<QuantizeTask>& tasks) {
   Bytes largest = 0;
   for (const QuantizeTask& task : tasks) largest = std::max(largest, task.largest_held());
+  const Bytes available = available_memory();
+  if (!request.memory_limit) return weights::split_memory(std::min(kUsualMemory, available), largest);
   const Bytes held = anonymous_memory();
-  if (!request.memory_limit) return weights::split_memory(kUsualMemory, largest);
-  const Bytes limit = *request.memory_limit;
-  return weights::split_memory(limit > held ? limit - held : 0, largest);
+  return weights::split_memory(std::min(*request.memory_limit, held + available), largest, held);
 }
 
 Bytes missing_bytes(const std::vector<QuantizeTask>& tasks, const weights::PartialFolder& folder) {
@@ -152,11 +153,7 @@ nlohmann::json summary(const QuantizeRequest& request, const QuantizeLabel& labe
           {"peak_anonymous", peak}};
 }
 
-}  // namespace
-}  // namespace pipeline
-
-std::string quantize(const QuantizeRequest& request, Progress* progress, const CancelToken* cancel) {
-  using namespace pipeline;
+std::string run(const QuantizeRequest& request, Progress* progress, const CancelToken* cancel) {
   const Existing existing = request.overwrite ? Existing::overwrite : Existing::refuse;
   const ProcessUsage before = process_usage();
   PeakMemory peak;
@@ -164,7 +161,7 @@ std::string quantize(const QuantizeRequest& request, Progress* progress, const C
   weights::check_target_folder(request.output, existing);
   const QuantizeInput input = open_quantize_input(request.input);
   QuantizeLabel label{.format = request.format, .components = chosen_components(request, input)};
-  std::vector<QuantizeTask> tasks = make_tasks(request, input, label);
+  const std::vector<QuantizeTask> tasks = make_tasks(request, input, label);
   require_work(request, tasks);
   label.tensors = quantized_tensors(tasks);
   const weights::QuantizeMemory memory = memory_for(request, tasks);
@@ -173,20 +170,32 @@ std::string quantize(const QuantizeRequest& request, Progress* progress, const C
   require_disk_space(folder.path(), missing_bytes(tasks, folder));
   weights::QuantizeCount count;
   for (const QuantizeTask& task : tasks) count.source += task.plan.read_bytes();
-  const ReadOptions read{.backend = request.read_backend, .cache = request.cache};
-  try {
-    weights::CheckpointQuantizer quantizer(
-        {.read = read, .memory = memory, .progress = progress, .cancel = cancel});
-    for (const QuantizeTask& task : tasks) quantizer.quantize(task, folder, count);
-    copy_files(input, tasks, label, folder.path());
-    folder.commit(existing);
-  } catch (const Error& error) {
-    if (error.kind() != ErrorKind::interrupted) throw;
-    throw Error(ErrorKind::interrupted,
-                fmt::format("interrupted; {} has what is done", folder.path().string()),
-                "run the same command again: it goes on after the last complete shard");
-  }
+  // A limit counts the page cache that reading fills.
+  const bool limited = request.memory_limit && request.cache == CachePolicy::automatic;
+  const ReadOptions read{.backend = request.read_backend,
+                         .cache = limited ? CachePolicy::drop : request.cache};
+  weights::CheckpointQuantizer quantizer(
+      {.read = read, .memory = memory, .progress = progress, .cancel = cancel});
+  for (const QuantizeTask& task : tasks) quantizer.quantize(task, folder, count);
+  copy_files(input, tasks, label, folder.path());
+  folder.commit(existing);
   return summary(request, label, count, process_usage() - before, peak.finish()).dump(2);
+}
+
+}  // namespace
+}  // namespace pipeline
+
+std::string quantize(const QuantizeRequest& request, Progress* progress, const CancelToken* cancel) try {
+  return pipeline::run(request, progress, cancel);
+} catch (const Error& error) {
+  if (error.kind() != ErrorKind::interrupted) throw;
+  throw Error(ErrorKind::interrupted,
+              fmt::format("interrupted; what is done is in {}.partial", request.output.string()),
+              "run the same command again: it goes on after the last complete shard");
+} catch (const std::filesystem::filesystem_error& error) {
+  throw Error(ErrorKind::io,
+              fmt::format("{}: {}", error.path1().string(), system_reason(error.code().value())),
+              system_remedy(error.code().value()));
 }
 
 }  // namespace sluice

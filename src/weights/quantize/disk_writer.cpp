@@ -15,6 +15,7 @@
 #include <exception>
 #include <mutex>
 #include <optional>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -97,7 +98,11 @@ class BlockQueue {
 struct DiskWriter::State {
   explicit State(WriteBlocks asked) : blocks(asked), queue(asked.blocks) {
     memory.reserve(asked.memory());
-    thread = start_thread([this] { write(); });
+    try {
+      thread = start_thread([this] { write(); });
+    } catch (const std::system_error&) {
+      // Where the system has no thread left, blocks are written as they are filled.
+    }
   }
   ~State() { queue.stop(); }
 
@@ -108,19 +113,27 @@ struct DiskWriter::State {
   void write() {
     while (const auto full = queue.take_full()) {
       try {
-        file->append(block(full->block).first(full->size));
-        queue.put_free(full->block);
+        write(*full);
       } catch (...) {
         queue.fail(std::current_exception());
       }
     }
   }
 
+  void write(BlockQueue::Full full) {
+    file->append(block(full.block).first(full.size));
+    queue.put_free(full.block);
+  }
+
   void hand_over() {
     checksum.add(block(*current).first(used));
     size += used;
-    queue.put_full({*std::exchange(current, std::nullopt), used});
-    used = 0;
+    const BlockQueue::Full full{*std::exchange(current, std::nullopt), std::exchange(used, 0)};
+    if (thread.joinable()) {
+      queue.put_full(full);
+    } else {
+      write(full);
+    }
   }
 
   const WriteBlocks blocks;

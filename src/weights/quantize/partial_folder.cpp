@@ -115,6 +115,8 @@ PartialFolder::PartialFolder(fs::path target, QuantizationManifest manifest)
 }
 
 PartialFolder::~PartialFolder() {
+  std::error_code ignored;
+  if (!committed_ && manifest_.files.empty()) fs::remove_all(path_, ignored);
   ::close(lock_);
 }
 
@@ -131,6 +133,7 @@ void PartialFolder::take_lock() {
 void PartialFolder::take_up() {
   const fs::path file = path_ / kManifest;
   QuantizationManifest begun = parse_manifest(read_text(file, kMostManifestBytes), file.string());
+  if (begun.files.empty()) return;  // whatever it was, nothing is lost
   if (const std::string differs = difference(begun, manifest_); !differs.empty()) {
     throw Error(ErrorKind::usage, fmt::format("{}: was begun {}", path_.string(), differs),
                 "run with what it was begun with, or remove the folder to begin again");
@@ -167,6 +170,7 @@ void PartialFolder::commit(Existing existing) {
   check_target_folder(target_, existing);  // somebody may have made it meanwhile
   save(Times::left_out);
   if (::rename(path_.c_str(), target_.c_str()) != 0) replace_folder(path_, target_, errno);
+  committed_ = true;
   flush_folder(target_.parent_path());
 }
 

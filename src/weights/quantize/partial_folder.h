@@ -20,7 +20,7 @@ class PartialFolder {
   // Takes up what an earlier run left, or begins.  Error(usage) naming what differs if that run was another
   // or still goes on; Error(io).
   PartialFolder(std::filesystem::path target, QuantizationManifest manifest);
-  ~PartialFolder();
+  ~PartialFolder();  // removes a folder in which nothing was finished
   PartialFolder(const PartialFolder&) = delete;
   PartialFolder& operator=(const PartialFolder&) = delete;
 
@@ -44,6 +44,7 @@ class PartialFolder {
   std::filesystem::path target_, path_;
   QuantizationManifest manifest_;
   int lock_ = -1;
+  bool committed_ = false;
 };
 
 }  // namespace sluice::weights

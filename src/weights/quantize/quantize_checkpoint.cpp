@@ -67,19 +67,20 @@ std::string index_of(const QuantizeTask& task) {
 
 }  // namespace
 
-QuantizeMemory split_memory(Bytes limit, Bytes largest) {
+QuantizeMemory split_memory(Bytes limit, Bytes largest, Bytes taken) {
   QuantizeMemory memory{.pool = kMostPool, .write = kMostBlocks};
-  if (limit < 2 * memory.total()) {
+  if (limit < taken + 2 * memory.total()) {
     memory.pool = kLeastPool;
     memory.write = kLeastBlocks;
   }
-  if (limit < memory.total()) {
+  const Bytes least = taken + memory.total();
+  if (limit < least) {
     throw Error(ErrorKind::does_not_fit,
-                fmt::format("quantizing needs {} of memory, {} are allowed", format_bytes(memory.total()),
+                fmt::format("quantizing needs {} of memory, {} are there for it", format_bytes(least),
                             format_bytes(limit)),
-                fmt::format("give --memory-limit {} or more", format_bytes(memory.total())));
+                fmt::format("free memory, or give --memory-limit {} or more", format_bytes(least)));
   }
-  memory.held = std::min(largest, limit - memory.total());
+  memory.held = std::min(largest, limit - least);
   return memory;
 }
 

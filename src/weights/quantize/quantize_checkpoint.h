@@ -25,9 +25,9 @@ struct QuantizeMemory {
   WriteBlocks write;
   Bytes total() const { return pool + held + write.memory(); }
 };
-// `largest`: bytes of the largest tensor that is held if there is room.  Error(does_not_fit) for a limit that
-// no split serves.
-QuantizeMemory split_memory(Bytes limit, Bytes largest);
+// `largest`: bytes of the largest tensor that is held if there is room; `taken`: of the limit, what the
+// process holds already.  Error(does_not_fit) for a limit that no split serves.
+QuantizeMemory split_memory(Bytes limit, Bytes largest, Bytes taken = 0);
 
 // One checkpoint of the input and what becomes of it.
 struct QuantizeTask {

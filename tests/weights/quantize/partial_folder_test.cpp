@@ -63,13 +63,30 @@ TEST(PartialFolder, refuses_to_go_on_with_another_request_naming_what_differs) {
        "was begun from 1 files, not 2"},
   };
   const TemporaryFolder folder;
-  { PartialFolder begun(folder / "out", usual()); }
+  {
+    PartialFolder begun(folder / "out", usual());
+    begun.add({"one", 5, "x"});
+  }
   for (const Other& other : others) {
     QuantizationManifest wanted = usual();
     other.change(wanted);
     EXPECT_THAT([&] { PartialFolder(folder / "out", wanted); },
                 ThrowsError(ErrorKind::usage, HasSubstr(other.says), HasSubstr("remove the folder")));
   }
+}
+
+TEST(PartialFolder, in_which_nothing_was_finished_is_forgotten) {
+  const TemporaryFolder folder;
+  { PartialFolder begun(folder / "out", usual()); }
+  EXPECT_THAT(folder.names(), IsEmpty());
+  std::filesystem::create_directory(folder / "out.partial");  // as a kill leaves it
+  write_file(folder / "out.partial/quantization.json", to_json(usual(), Times::kept));
+  QuantizationManifest other = usual();
+  other.format = "fp8";
+
+  const PartialFolder again(folder / "out", other);
+
+  EXPECT_EQ(again.manifest().format, "fp8");
 }
 
 TEST(PartialFolder, belongs_to_one_run_at_a_time) {

@@ -177,6 +177,18 @@ TEST_P(QuantizeCheckpoint, on_a_full_disk_keeps_what_is_complete_and_goes_on_fro
   EXPECT_EQ(files_of(target_), files_of(other / "quantized"));
 }
 
+TEST_P(QuantizeCheckpoint, needs_no_thread_to_be_had) {
+  const TemporaryFolder other;
+  make(source_, other / "quantized", usual());
+  FaultySyscalls faults;
+  faults.refuse_threads_from(1);
+
+  make(source_, target_, usual());
+
+  EXPECT_EQ(files_of(target_), files_of(other / "quantized"));
+  EXPECT_GT(faults.threads_asked_for(), 0);
+}
+
 TEST_P(QuantizeCheckpoint, refuses_what_is_not_finite_naming_file_tensor_and_element) {
   std::vector<MadeTensor> tensors = usual_tensors();
   tensors[4].values[599'999] = NAN;
@@ -208,6 +220,8 @@ TEST(QuantizeMemory, stays_within_its_limit_and_says_the_least_it_needs) {
   EXPECT_EQ(split_memory(GiB(4), MiB(128)).held, MiB(128));
   EXPECT_THAT([] { split_memory(MiB(4), 0); }, ThrowsError(ErrorKind::does_not_fit, HasSubstr("22.0 MiB"),
                                                            HasSubstr("--memory-limit 22.0 MiB")));
+  EXPECT_THAT([] { split_memory(MiB(70), 0, MiB(60)); },
+              ThrowsError(ErrorKind::does_not_fit, HasSubstr("82.0 MiB")));
 }
 
 }  // namespace
