@@ -1,7 +1,9 @@
 #include "kernels/attention.h"
 
-#include "kernels/attention_pack.h"
+#include "kernels/pack.h"
+#include "kernels/small_products.h"
 #include "kernels/softmax_rows.h"
+#include "kernels/tasks.h"
 
 #include <sluice/error.h>
 
@@ -80,15 +82,10 @@ class Attention {
   void run() {
     const at::Tensor scratch =
         at::empty({plan_.workers, plan_.scratch.bytes}, at::TensorOptions().dtype(at::kByte));
-    std::atomic<std::int64_t> next = 0;
-    at::parallel_for(0, plan_.workers, 1, [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t worker = begin; worker < end; ++worker) {
-        const Buffers buffers(scratch.data_ptr<std::uint8_t>() + worker * plan_.scratch.bytes, plan_.scratch);
-        for (std::int64_t task = next++; task < tasks_; task = next++) {
-          const std::int64_t head = task / plan_.passes;
-          pass(head / heads_, head % heads_, task % plan_.passes * plan_.pass_rows, buffers);
-        }
-      }
+    each_task(plan_.workers, tasks_, [&](std::int64_t worker, std::int64_t task) {
+      const Buffers buffers(scratch.data_ptr<std::uint8_t>() + worker * plan_.scratch.bytes, plan_.scratch);
+      const std::int64_t head = task / plan_.passes;
+      pass(head / heads_, head % heads_, task % plan_.passes * plan_.pass_rows, buffers);
       at::native::cpublas::brgemm_release(kPaired);
     });
   }
@@ -207,14 +204,6 @@ class Attention {
   AttentionPlan plan_;
   std::int64_t tasks_;
 };
-
-bool has_small_products(at::ScalarType dtype, std::int64_t dim) {
-#if defined(__x86_64__)
-  if (dtype == at::kFloat) return __builtin_cpu_supports("avx512f");
-  if (dtype == at::kBFloat16) return __builtin_cpu_supports("avx512bf16") && dim % 2 == 0;
-#endif
-  return false;
-}
 
 at::Tensor with_contiguous_rows(const at::Tensor& x) {
   return x.stride(3) == 1 || x.size(3) == 1 ? x : x.contiguous();

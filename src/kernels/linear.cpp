@@ -1,6 +1,8 @@
 #include "kernels/linear.h"
 
+#include "kernels/packed_product.h"
 #include "kernels/scratch.h"
+#include "kernels/small_products.h"
 #include "kernels/widen.h"
 
 #include <ATen/ATen.h>
@@ -30,49 +32,59 @@ at::Tensor onednn_linear(const at::Tensor& x, const at::Tensor& weight, const st
   return op.call(x, weight, bias, "none", no_scalars, "");
 }
 
-std::optional<at::Tensor> bias_rows(const at::Tensor& bias, std::int64_t begin, std::int64_t end) {
-  if (!bias.defined()) return std::nullopt;
-  return bias.slice(0, begin, end);
+// The bias as it is added: rounded to the dtype that is computed with, from any address.
+at::Tensor rounded_bias(const at::Tensor& bias, at::ScalarType dtype) {
+  if (!bias.defined()) return bias;
+  at::Tensor row = at::empty({1, bias.numel()}, at::TensorOptions().dtype(dtype));
+  widen_rows(Matrix(bias, {}, 1, bias.numel()), 0, 1, row);
+  return row.squeeze(0);
+}
+
+// Without small products: oneDNN's large one, on tiles of widened rows.
+void tiled_product(const at::Tensor& x, const Matrix& weight, const at::Tensor& bias, Epilogue epilogue,
+                   at::Tensor& y) {
+  const std::int64_t out = weight.rows, in = weight.columns;
+  const bool in_place = weight.values.scalar_type() == x.scalar_type() && is_aligned(weight.values);
+  const std::int64_t row_bytes = in * static_cast<std::int64_t>(x.element_size());
+  const std::int64_t tile = in_place ? out : std::clamp<std::int64_t>(kTileBytes / row_bytes, 1, out);
+  for (std::int64_t begin = 0; begin < out; begin += tile) {
+    const std::int64_t end = std::min(begin + tile, out);
+    at::Tensor rows;
+    if (in_place) {
+      rows = weight.values.view({out, in});
+    } else {
+      rows = scratch({end - begin, in}, x.scalar_type());
+      widen_rows(weight, begin, end, rows);
+    }
+    std::optional<at::Tensor> b;
+    if (bias.defined()) b = bias.slice(0, begin, end);
+    y.slice(1, begin, end).copy_(onednn_linear(x, rows, b, epilogue));
+  }
 }
 
 }  // namespace
 
 at::Tensor linear(const at::Tensor& x, const Matrix& weight, const at::Tensor& bias, Epilogue epilogue) {
-  const at::Tensor b = bias.defined() ? bias.to(x.scalar_type()) : bias;
-  const std::int64_t out = weight.rows, in = weight.columns;
-  if (x.numel() == 0) {
-    auto shape = x.sizes().vec();
-    shape.back() = out;
-    return at::empty(shape, x.options());
+  const at::Tensor input = x.reshape({-1, weight.columns}).contiguous();  // [tokens, in]
+  at::Tensor y = at::empty({input.size(0), weight.rows}, x.options());
+  const at::Tensor b = rounded_bias(bias, x.scalar_type());
+  if (y.numel() > 0) {
+    if (has_small_products(x.scalar_type(), weight.columns)) {
+      packed_product(input, weight, b.defined() ? b.to(at::kFloat) : b, epilogue, y);
+    } else {
+      tiled_product(input, weight, b, epilogue, y);
+    }
   }
-  const at::Tensor input = x.contiguous();
-  if (weight.values.scalar_type() == x.scalar_type() && is_aligned(weight.values))
-    return onednn_linear(input, weight.values.view({out, in}), bias_rows(b, 0, out), epilogue);
-
-  const std::int64_t row_bytes = in * static_cast<std::int64_t>(x.element_size());
-  const std::int64_t tile = std::clamp<std::int64_t>(kTileBytes / row_bytes, 1, out);
-  auto product = [&](std::int64_t begin, std::int64_t end) {
-    at::Tensor widened = scratch({end - begin, in}, x.scalar_type());
-    widen_rows(weight, begin, end, widened);
-    return onednn_linear(input, widened, bias_rows(b, begin, end), epilogue);
-  };
-  if (tile == out) return product(0, out);
-
   auto shape = x.sizes().vec();
-  shape.back() = out;
-  at::Tensor y = at::empty(shape, x.options());
-  for (std::int64_t begin = 0; begin < out; begin += tile) {
-    std::int64_t end = std::min(begin + tile, out);
-    y.slice(-1, begin, end).copy_(product(begin, end));
-  }
-  return y;
+  shape.back() = weight.rows;
+  return y.view(shape);
 }
 
 namespace reference {
 
 at::Tensor linear(const at::Tensor& x, const Matrix& weight, const at::Tensor& bias, Epilogue epilogue) {
   std::optional<at::Tensor> b;
-  if (bias.defined()) b = bias.to(x.scalar_type());
+  if (bias.defined()) b = rounded_bias(bias, x.scalar_type());
   at::Tensor widened = at::empty({weight.rows, weight.columns}, x.options());
   reference::widen_rows(weight, 0, weight.rows, widened);
   at::Tensor y = at::linear(x, widened, b);

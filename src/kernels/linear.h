@@ -1,16 +1,15 @@
 #pragma once
-// y = x · Wᵀ + b, computed in the dtype of x straight from the weight's bytes.  A weight of another dtype is
-// widened a tile of rows at a time into reused scratch, so no copy of the weight ever exists.  Products are
-// oneDNN's in both dtypes: its f32 product runs at more than twice the rate of LibTorch's default here
-// (bench/step).
+// y = x · Wᵀ + b, computed in the dtype of x straight from the weight's bytes.  The weight is widened a tile
+// at a time into reused scratch, so no copy of it ever exists.  Products are oneDNN's in both dtypes: small
+// ones over tiles that are packed while they are hot (packed_product.h); on processors without AVX-512 (bf16:
+// without its bf16 products) its large one, over up to 64 MiB of widened rows.
 
+#include "kernels/epilogue.h"
 #include "kernels/matrix.h"
 
 #include <ATen/core/Tensor.h>
 
 namespace sluice::kernels {
-
-enum class Epilogue { none, gelu_tanh };
 
 // x: [..., in], weight: [out, in], bias: [out] or undefined.  Returns [..., out] in x's dtype (f32 or bf16).
 // Tensors may lie at any address; the result is the same.

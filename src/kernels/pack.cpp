@@ -1,4 +1,4 @@
-#include "kernels/attention_pack.h"
+#include "kernels/pack.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -43,29 +43,23 @@ SLUICE_INLINE void transpose_tile(const std::byte* from, std::int64_t from_strid
   for (std::int64_t i = 0; i < kLanes; ++i) std::memcpy(to + i * to_stride, &rows[i], sizeof rows[i]);
 }
 
-struct Words {  // rows of words; strides in bytes
-  const std::byte* from;
-  std::int64_t from_stride;
-  std::int64_t rows, columns;
-};
-
-SLUICE_INLINE void transpose_part(const Words& words, std::int64_t row, std::int64_t column, std::byte* to) {
-  for (std::int64_t c = column; c < std::min(column + kLanes, words.columns); ++c) {
-    for (std::int64_t r = row; r < std::min(row + kLanes, words.rows); ++r)
-      std::memcpy(to + 4 * (c * words.rows + r), words.from + r * words.from_stride + 4 * c, 4);
+SLUICE_INLINE void transpose_part(const WordRows& x, std::int64_t row, std::int64_t word, std::byte* to,
+                                  std::int64_t to_stride) {
+  for (std::int64_t w = word; w < std::min(word + kLanes, x.words); ++w) {
+    for (std::int64_t r = row; r < std::min(row + kLanes, x.rows); ++r)
+      std::memcpy(to + 4 * (w * to_stride + r), x.from + r * x.stride + 4 * w, 4);
   }
 }
 
-// to: [columns, rows].
-SLUICE_INLINE void transpose_body(const Words& words, std::byte* to) {
-  for (std::int64_t row = 0; row < words.rows; row += kLanes) {
-    for (std::int64_t column = 0; column < words.columns; column += kLanes) {
-      if (row + kLanes > words.rows || column + kLanes > words.columns) {
-        transpose_part(words, row, column, to);
-        continue;
+SLUICE_INLINE void transpose_body(const WordRows& x, std::byte* to, std::int64_t to_stride) {
+  for (std::int64_t row = 0; row < x.rows; row += kLanes) {
+    for (std::int64_t word = 0; word < x.words; word += kLanes) {
+      if (row + kLanes > x.rows || word + kLanes > x.words) {
+        transpose_part(x, row, word, to, to_stride);
+      } else {
+        transpose_tile(x.from + row * x.stride + 4 * word, x.stride, to + 4 * (word * to_stride + row),
+                       4 * to_stride);
       }
-      transpose_tile(words.from + row * words.from_stride + 4 * column, words.from_stride,
-                     to + 4 * (column * words.rows + row), 4 * words.rows);
     }
   }
 }
@@ -82,22 +76,27 @@ SLUICE_INLINE void interleave_body(const Bf16* first, const Bf16* second, std::i
   for (; i < count; ++i) to[2 * i] = first[i], to[2 * i + 1] = second[i];
 }
 
-SLUICE_COMPILE(void, transpose, (const Words& words, std::byte* to), (words, to))
+SLUICE_COMPILE(void, transpose, (const WordRows& x, std::byte* to, std::int64_t to_stride),
+               (x, to, to_stride))
 SLUICE_COMPILE(void, interleave, (const Bf16* first, const Bf16* second, std::int64_t count, Bf16* to),
                (first, second, count, to))
 
 template <typename T>
 void transpose(const T* from, std::int64_t stride, std::int64_t rows, std::int64_t dim, T* to) {
-  static const auto best = best_of(k_transpose);
   constexpr auto kSize = static_cast<std::int64_t>(sizeof(T));
-  best({.from = reinterpret_cast<const std::byte*>(from),
-        .from_stride = stride * kSize,
-        .rows = rows,
-        .columns = dim * kSize / 4},
-       reinterpret_cast<std::byte*>(to));
+  transpose_words({.from = reinterpret_cast<const std::byte*>(from),
+                   .stride = stride * kSize,
+                   .rows = rows,
+                   .words = dim * kSize / 4},
+                  reinterpret_cast<std::byte*>(to), rows);
 }
 
 }  // namespace
+
+void transpose_words(const WordRows& from, std::byte* to, std::int64_t to_stride) {
+  static const auto best = best_of(k_transpose);
+  best(from, to, to_stride);
+}
 
 void pack_keys(const float* from, std::int64_t stride, std::int64_t rows, std::int64_t dim, float* to) {
   transpose(from, stride, rows, dim, to);
