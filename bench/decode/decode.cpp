@@ -3,7 +3,7 @@
 #include "base/allocator.h"
 #include "base/peak_memory.h"
 #include "base/system_memory.h"
-#include "kernels/scratch.h"
+#include "kernels/memory_pool.h"
 #include "models/ltx2/video_vae/decode_clip.h"
 #include "nn/json_file.h"
 #include "weights/dtype.h"
@@ -84,6 +84,7 @@ void run(const Arguments& arguments) {
     const at::Tensor latents =
         at::randn({clip.batch, decoder.config().latent_channels, clip.frames, clip.height, clip.width});
     at::mm(at::ones({64, 64}), at::ones({64, 64}));  // threads and their memory, before anything is measured
+    kernels::begin_pool_phase(0);
     const Bytes before = anonymous_memory();
     const auto begin = std::chrono::steady_clock::now();
     PeakMemory peak;
@@ -97,9 +98,10 @@ void run(const Arguments& arguments) {
           frames += piece.size(2);
         },
         arguments.scratch);
-    kernels::release_scratch();
     const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - begin;
     report["measured"] = peak.finish() - std::min(before, peak.so_far());
+    report["tensors"] = kernels::pool_figures().peak_live;
+    report["pool"] = kernels::pool_figures().extent;
     report["before"] = before;
     report["seconds"] = elapsed.count();
     report["frames"] = frames;
@@ -112,6 +114,7 @@ void run(const Arguments& arguments) {
 
 int main(int count, char** values) {
   keep_freed_memory();
+  kernels::install_memory_pool();
   CLI::App app("Decodes a clip of random latents.", "bench_decode");
   Arguments arguments;
   app.add_option("model", arguments.model, "folder with config.json and weights")->required();

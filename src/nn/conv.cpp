@@ -50,8 +50,9 @@ at::Tensor run(const Conv& layer, const at::Tensor& x, const ConvGeometry& geome
                          geometry.dilation, transposed, /*output_padding=*/{0}, /*groups=*/1);
 }
 
-Conv output_channels(const Conv& layer, std::int64_t first, std::int64_t count) {
-  return {.weight = layer.weight.narrow(0, first, count),
+// `axis`: of the weight's output channels.
+Conv output_channels(const Conv& layer, std::int64_t axis, std::int64_t first, std::int64_t count) {
+  return {.weight = layer.weight.narrow(axis, first, count),
           .bias = layer.bias.defined() ? layer.bias.narrow(0, first, count) : layer.bias};
 }
 
@@ -59,6 +60,24 @@ at::Tensor empty_output(const at::Tensor& part, std::int64_t channels) {
   std::vector<std::int64_t> shape = part.sizes().vec();
   shape[1] = channels;
   return at::empty(shape, part.options().memory_format(part.suggest_memory_format()));
+}
+
+at::Tensor run_in_tiles(const Conv& layer, const at::Tensor& x, const ConvGeometry& geometry,
+                        bool transposed) {
+  const std::int64_t axis = transposed ? 1 : 0;
+  const std::int64_t channels = layer.weight.size(axis);
+  const std::int64_t channel_bytes =
+      layer.weight.numel() / channels * static_cast<std::int64_t>(x.element_size());
+  const std::int64_t tile = std::max<std::int64_t>(kConvWeightTile / channel_bytes, 1);
+  if (tile >= channels) return run(layer, x, geometry, transposed);
+  at::Tensor out;
+  for (std::int64_t first = 0; first < channels; first += tile) {
+    const std::int64_t count = std::min(tile, channels - first);
+    at::Tensor part = run(output_channels(layer, axis, first, count), x, geometry, transposed);
+    if (!out.defined()) out = empty_output(part, channels);
+    out.narrow(1, first, count).copy_(part);
+  }
+  return out;
 }
 
 }  // namespace
@@ -74,23 +93,11 @@ void declare_transposed(const weights::ParameterScope& scope, Conv& layer, const
 }
 
 at::Tensor conv(const Conv& layer, const at::Tensor& x, const ConvGeometry& geometry) {
-  const std::int64_t channels = layer.weight.size(0);
-  const std::int64_t channel_bytes =
-      layer.weight.numel() / channels * static_cast<std::int64_t>(x.element_size());
-  const std::int64_t tile = std::max<std::int64_t>(kConvWeightTile / channel_bytes, 1);
-  if (tile >= channels) return run(layer, x, geometry, /*transposed=*/false);
-  at::Tensor out;
-  for (std::int64_t first = 0; first < channels; first += tile) {
-    const std::int64_t count = std::min(tile, channels - first);
-    at::Tensor part = run(output_channels(layer, first, count), x, geometry, /*transposed=*/false);
-    if (!out.defined()) out = empty_output(part, channels);
-    out.narrow(1, first, count).copy_(part);
-  }
-  return out;
+  return run_in_tiles(layer, x, geometry, /*transposed=*/false);
 }
 
 at::Tensor conv_transposed(const Conv& layer, const at::Tensor& x, const ConvGeometry& geometry) {
-  return run(layer, x, geometry, /*transposed=*/true);
+  return run_in_tiles(layer, x, geometry, /*transposed=*/true);
 }
 
 void pixel_norm_silu_into(at::Tensor out, const at::Tensor& x, double eps) {

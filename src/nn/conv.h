@@ -34,7 +34,7 @@ struct ConvGeometry {  // one number for each axis, or one for all
 // A convolution of larger weights runs over groups of output channels: the widened weights, and the copy that
 // oneDNN makes in its own order, would each be as large as the layer (452 MiB in the video decoder) and stay
 // in the peak.
-constexpr std::int64_t kConvWeightTile = std::int64_t{64} << 20;  // bytes
+constexpr std::int64_t kConvWeightTile = std::int64_t{16} << 20;  // bytes
 
 void declare(const weights::ParameterScope& scope, Conv& layer, const ConvShape& shape);
 void declare_transposed(const weights::ParameterScope& scope, Conv& layer, const ConvShape& shape);

@@ -1,7 +1,9 @@
 #include "pipeline/decode_phases.h"
 
 #include "kernels/scratch.h"
+#include "models/ltx2/audio_vae/memory.h"
 #include "models/ltx2/video_vae/decode_clip.h"
+#include "models/ltx2/vocoder/memory.h"
 #include "sampling/finite.h"
 #include "weights/dtype.h"
 
@@ -65,6 +67,14 @@ ClipLatents unpack_latents(const ModelSet& models, Backends& backends, const Set
   clip.audio =
       sampling::unpack_audio(ltx2::denormalize_packed(decoder.statistics(), latents.audio), settings.audio);
   return clip;
+}
+
+Bytes sound_decode_memory(const ModelSet& models, std::int64_t latents, at::ScalarType dtype) {
+  const ltx2::AudioVaeConfig& config = models.audio_decoder->config();
+  const std::int64_t mel =
+      ltx2::audio_decode_memory(config, latents, dtype, dtype_of(models.table(ComponentKind::audio_vae)));
+  return static_cast<Bytes>(
+      std::max(mel, ltx2::vocoder_memory(models.vocoder->config(), config.mel_frames(latents))));
 }
 
 Waveform decode_sound(const ModelSet& models, Backends& backends, const at::Tensor& audio_latents,

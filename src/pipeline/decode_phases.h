@@ -30,6 +30,9 @@ struct Waveform {
   std::vector<float> left, right;
 };
 
+// Bytes that decode_sound() needs at most beside the weights in their files, for so many audio latents.
+Bytes sound_decode_memory(const ModelSet& models, std::int64_t latents, at::ScalarType dtype);
+
 Waveform decode_sound(const ModelSet& models, Backends& backends, const at::Tensor& audio_latents,
                       at::ScalarType dtype);
 

@@ -8,7 +8,8 @@
 namespace sluice::ltx2 {
 namespace {
 
-constexpr double kPixelNormEps = 1e-6;  // the video autoencoder has 1e-8
+constexpr double kPixelNormEps = 1e-6;   // the video autoencoder has 1e-8
+constexpr std::int64_t kCausalRows = 2;  // of zeros before the first time step
 
 void declare_conv(const weights::ParameterScope& scope, nn::Conv& conv, std::int64_t in, std::int64_t out,
                   std::int64_t kernel = 3) {
@@ -22,13 +23,24 @@ void declare_block(const weights::ParameterScope& scope, AudioResidualBlock& blo
   if (in != out) declare_conv(scope / "nin_shortcut", block.nin_shortcut, in, out, 1);
 }
 
-// 3x3 over (time, mel), causal: two rows of zeros before the first time step, none behind the last.
-at::Tensor causal_conv(const nn::Conv& conv, const at::Tensor& x) {
-  return nn::conv(conv, at::constant_pad_nd(x, {0, 0, 2, 0}), {.padding = {0, 1}});
+// 3x3 over (time, mel), causal: two rows of zeros before the first time step, none behind the last.  `fill`
+// writes the input behind them, so that it exists once.
+template <typename Fill>
+at::Tensor causal_conv(const nn::Conv& conv, const at::Tensor& like, at::IntArrayRef shape, Fill fill) {
+  at::Tensor padded = at::empty({shape[0], shape[1], shape[2] + kCausalRows, shape[3]},
+                                like.options().memory_format(at::MemoryFormat::ChannelsLast));
+  padded.narrow(2, 0, kCausalRows).zero_();
+  fill(padded.narrow(2, kCausalRows, shape[2]));
+  return nn::conv(conv, padded, {.padding = {0, 1}});
+}
+
+at::Tensor plain_conv(const nn::Conv& conv, const at::Tensor& x) {
+  return causal_conv(conv, x, x.sizes(), [&](at::Tensor to) { to.copy_(x); });
 }
 
 at::Tensor normed_conv(const nn::Conv& conv, const at::Tensor& x) {
-  return causal_conv(conv, nn::pixel_norm_silu(x, kPixelNormEps));
+  return causal_conv(conv, x, x.sizes(),
+                     [&](const at::Tensor& to) { nn::pixel_norm_silu_into(to, x, kPixelNormEps); });
 }
 
 at::Tensor residual_block(const AudioResidualBlock& block, const at::Tensor& x) {
@@ -39,8 +51,11 @@ at::Tensor residual_block(const AudioResidualBlock& block, const at::Tensor& x) 
 // Twice as many time steps and mel bins; the first time step goes: the causal axis starts with a single
 // frame.
 at::Tensor upsample(const nn::Conv& conv, const at::Tensor& x) {
-  at::Tensor wide = at::upsample_nearest2d(x, {x.size(2) * 2, x.size(3) * 2});
-  return causal_conv(conv, wide).narrow(2, 1, wide.size(2) - 1);
+  const std::int64_t steps = 2 * x.size(2), bins = 2 * x.size(3);
+  at::Tensor wide = causal_conv(conv, x, {x.size(0), x.size(1), steps, bins}, [&](const at::Tensor& to) {
+    to.unflatten(3, {x.size(3), 2}).unflatten(2, {x.size(2), 2}).copy_(x.unsqueeze(3).unsqueeze(5));
+  });
+  return wide.narrow(2, 1, steps - 1);
 }
 
 // Exactly so many time steps and mel bins: the rest is cut off, what is missing is zero.
@@ -93,7 +108,7 @@ at::Tensor AudioDecoder::decode(weights::WeightSource& source, const at::Tensor&
 }
 
 at::Tensor AudioDecoder::forward(const at::Tensor& latents) const {
-  at::Tensor x = causal_conv(conv_in_, latents.contiguous(at::MemoryFormat::ChannelsLast));
+  at::Tensor x = plain_conv(conv_in_, latents);
   x = residual_block(mid_block_1_, x);
   x = residual_block(mid_block_2_, x);
   for (std::size_t level = up_.size(); level-- > 0;) {

@@ -1,6 +1,6 @@
 #pragma once
 // The decoder of the audio autoencoder (reference: AutoencoderKLLTX2Audio of diffusers 0.42.1, decode half):
-// latents to log-mel spectrograms.  Small enough to run whole: 5 s of sound take 120 MiB in f32.
+// latents to log-mel spectrograms.  Small enough to run whole: 5 s of sound take 100 MiB in f32.
 
 #include "models/ltx2/audio_vae/config.h"
 #include "nn/conv.h"

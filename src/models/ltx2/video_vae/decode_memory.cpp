@@ -66,8 +66,10 @@ class Rehearsal {
         element_(element_bytes(dtypes.compute)),
         widens_(dtypes.compute != dtypes.weights),
         limit_(limit) {
+    std::int64_t rate = 1;
     for (const StageShape& shape : stage_shapes(config, clip)) {
-      stages_.push_back({shape, {}, {}, shape.stride_t - 1});
+      stages_.push_back({shape, rate, {}, {}, shape.stride_t - 1});
+      rate *= shape.stride_t;
       if (widens_) live_ = std::max(live_, weight_copy(shape));  // the block of widened weights only grows
     }
   }
@@ -83,6 +85,7 @@ class Rehearsal {
   };
   struct Stage {
     StageShape shape;
+    std::int64_t rate;  // of its input
     Conv conv1, conv2;
     std::int64_t to_drop;
   };
@@ -177,7 +180,7 @@ void Rehearsal::feed(std::size_t index, std::int64_t total, std::int64_t bytes, 
   }
   const StageShape& shape = stages_[index].shape;
   const std::int64_t frame = std::max(shape.in, shape.out) * shape.area * element_;
-  const std::int64_t step = std::clamp<std::int64_t>(limit_.bytes / frame, 1, limit_.frames);
+  const std::int64_t step = limit_.at(frame, stages_[index].rate);
   for (std::int64_t start = 0; start == 0 || start < total; start += step) {
     const std::int64_t end = std::min(total, start + step);
     const Last ends = end == total ? last : Last::no;

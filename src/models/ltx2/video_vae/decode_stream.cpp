@@ -31,7 +31,22 @@ std::vector<std::unique_ptr<Stage>> make_stages(const VideoDecoder& decoder) {
   return stages;
 }
 
+std::vector<std::int64_t> input_rates(const std::vector<std::unique_ptr<Stage>>& stages) {
+  std::vector<std::int64_t> rates;
+  std::int64_t rate = 1;
+  for (const auto& stage : stages) {
+    rates.push_back(rate);
+    rate *= stage->stride_t();
+  }
+  return rates;
+}
+
 }  // namespace
+
+std::int64_t PieceLimit::at(std::int64_t frame_bytes, std::int64_t rate) const {
+  const std::int64_t most = latent_frames > frames / rate ? frames : latent_frames * rate;
+  return std::clamp<std::int64_t>(bytes / frame_bytes, 1, most);
+}
 
 VideoDecodeStream::VideoDecodeStream(const VideoDecoder& decoder, weights::WeightSource& source,
                                      FrameSink sink, PieceLimit limit)
@@ -39,7 +54,8 @@ VideoDecodeStream::VideoDecodeStream(const VideoDecoder& decoder, weights::Weigh
       lease_(source.acquire(decoder.decoder_group())),
       sink_(std::move(sink)),
       limit_(limit),
-      stages_(make_stages(decoder)) {}
+      stages_(make_stages(decoder)),
+      rates_(input_rates(stages_)) {}
 
 void VideoDecodeStream::check_latents(const at::Tensor& latents) const {
   if (ended_) throw Error(ErrorKind::internal, "video decoder: latents after the last piece of the clip");
@@ -69,7 +85,7 @@ void VideoDecodeStream::feed(std::size_t index, at::Tensor x, Last last) {
   }
   Stage& stage = *stages_[index];
   const std::int64_t total = frame_count(x);
-  const std::int64_t step = total ? piece_frames(stage, x) : 1;
+  const std::int64_t step = total ? piece_frames(index, x) : 1;
   for (std::int64_t start = 0; start == 0 || start < total; start += step) {
     const std::int64_t end = std::min(total, start + step);
     at::Tensor piece = total ? x.narrow(2, start, end - start) : at::Tensor();
@@ -81,10 +97,10 @@ void VideoDecodeStream::feed(std::size_t index, at::Tensor x, Last last) {
   }
 }
 
-std::int64_t VideoDecodeStream::piece_frames(const Stage& stage, const at::Tensor& x) const {
-  const std::int64_t frame_bytes =
-      x.size(0) * stage.widest() * x.size(3) * x.size(4) * static_cast<std::int64_t>(x.element_size());
-  return std::clamp<std::int64_t>(limit_.bytes / frame_bytes, 1, limit_.frames);
+std::int64_t VideoDecodeStream::piece_frames(std::size_t stage, const at::Tensor& x) const {
+  const std::int64_t frame_bytes = x.size(0) * stages_[stage]->widest() * x.size(3) * x.size(4) *
+                                   static_cast<std::int64_t>(x.element_size());
+  return limit_.at(frame_bytes, rates_[stage]);
 }
 
 std::int64_t VideoDecodeStream::state_bytes() const {

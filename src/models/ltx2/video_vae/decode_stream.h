@@ -26,9 +26,17 @@ struct PieceLimit {
   std::int64_t frames = std::numeric_limits<std::int64_t>::max();  // at the stage's own rate
   // Of the widest tensor a stage makes, but at least one frame.  Larger pieces read (and widen) the weights
   // less often.
-  std::int64_t bytes = std::int64_t{64} << 20;
+  std::int64_t bytes = std::int64_t{16} << 20;
+  // As many frames as these make at the stage's rate.  With more, what is in flight grows up to clips of many
+  // seconds (512 x 320 in bf16, without this limit: 300 MiB for 49 frames, 430 MiB for 257).
+  std::int64_t latent_frames = 1;
 
-  static PieceLimit none() { return {.bytes = std::numeric_limits<std::int64_t>::max()}; }
+  static PieceLimit none() {
+    constexpr std::int64_t kAll = std::numeric_limits<std::int64_t>::max();
+    return {.bytes = kAll, .latent_frames = kAll};
+  }
+  // Of a stage whose widest tensor has so many bytes a frame, at `rate` frames a latent frame.
+  std::int64_t at(std::int64_t frame_bytes, std::int64_t rate) const;
 };
 
 // [batch, out_channels, n, height, width], about [-1, 1], not clamped; n > 0.  In the latents' dtype.
@@ -50,7 +58,7 @@ class VideoDecodeStream {
 
  private:
   void feed(std::size_t stage, at::Tensor x, Last last);
-  std::int64_t piece_frames(const Stage& stage, const at::Tensor& x) const;
+  std::int64_t piece_frames(std::size_t stage, const at::Tensor& x) const;
   void check_latents(const at::Tensor& latents) const;
 
   const VideoDecoder& decoder_;
@@ -58,6 +66,7 @@ class VideoDecodeStream {
   FrameSink sink_;
   PieceLimit limit_;
   std::vector<std::unique_ptr<Stage>> stages_;
+  std::vector<std::int64_t> rates_;  // of each stage's input, in frames a latent frame
   bool started_ = false;
   bool ended_ = false;
 };

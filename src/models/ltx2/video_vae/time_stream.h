@@ -81,6 +81,7 @@ class Stage {
   virtual std::int64_t state_bytes() const = 0;
   virtual std::int64_t widest()
       const = 0;  // channels of the widest tensor made, at the input's rate and size
+  virtual std::int64_t stride_t() const { return 1; }  // frames out for one in
 };
 
 class ConvStage final : public Stage {
@@ -116,6 +117,7 @@ class UpsampleStage final : public Stage {
   at::Tensor push(const at::Tensor& x, Last last) override;
   std::int64_t state_bytes() const override { return conv_.state_bytes(); }
   std::int64_t widest() const override { return block_.channels * block_.shuffle(); }
+  std::int64_t stride_t() const override { return block_.stride_t; }
 
  private:
   void add_skip(at::Tensor& out, std::int64_t first, const at::Tensor& frames) const;

@@ -1,6 +1,7 @@
 #include "models/ltx2/vocoder/activation.h"
 
 #include "models/ltx2/vocoder/filter.h"
+#include "models/ltx2/vocoder/pieces.h"
 
 #include <ATen/ATen.h>
 
@@ -46,7 +47,16 @@ at::Tensor downsample(const AntialiasedSnake& layer, const at::Tensor& x) {
 }
 
 at::Tensor antialiased_snake(const AntialiasedSnake& layer, const at::Tensor& x) {
-  return downsample(layer, snake_beta(layer, upsample(layer, x)));
+  // A sample looks at half a kernel at the higher rate twice, and at the border copies around it.
+  const PieceShape shape = {.samples = activation_piece(x.size(0), x.size(1)),
+                            .reach = 2 * layer.config.kernel_size};
+  return in_pieces(x, shape, [&](const at::Tensor& piece) {
+    return downsample(layer, snake_beta(layer, upsample(layer, piece)));
+  });
+}
+
+std::int64_t activation_piece(std::int64_t batch, std::int64_t channels) {
+  return samples_in(kSoundPiece, batch, channels);
 }
 
 }  // namespace sluice::ltx2

@@ -26,6 +26,7 @@ at::Tensor snake_beta(const AntialiasedSnake& layer,
                       const at::Tensor& x);  // x + sin²(x · e^α) / (e^β + 1e-9)
 at::Tensor downsample(const AntialiasedSnake& layer, const at::Tensor& x);  // -> [batch, channels, n / ratio]
 
-at::Tensor antialiased_snake(const AntialiasedSnake& layer, const at::Tensor& x);  // shape of x
+at::Tensor antialiased_snake(const AntialiasedSnake& layer, const at::Tensor& x);  // shape of x; in pieces
+std::int64_t activation_piece(std::int64_t batch, std::int64_t channels);          // samples at once
 
 }  // namespace sluice::ltx2

@@ -1,6 +1,10 @@
 #include "models/ltx2/vocoder/generator.h"
 
+#include "models/ltx2/vocoder/pieces.h"
+
 #include <ATen/ATen.h>
+
+#include <algorithm>
 
 namespace sluice::ltx2 {
 namespace {
@@ -30,22 +34,39 @@ void declare_resnets(const weights::ParameterScope& scope, GeneratorStage& stage
 // As many samples out as in.
 at::Tensor same_conv(const nn::Conv& conv, const at::Tensor& x, std::int64_t dilation = 1) {
   const std::int64_t reach = (conv.weight.size(2) - 1) * dilation;
-  return nn::conv(conv, x, {.padding = {reach / 2}, .dilation = {dilation}});
+  const PieceShape shape = {.samples = conv_piece(x.size(0), x.size(1), conv.weight.numel()), .reach = reach};
+  return in_pieces(x, shape, [&](const at::Tensor& piece) {
+    return nn::conv(conv, piece, {.padding = {reach / 2}, .dilation = {dilation}});
+  });
 }
 
+at::Tensor raise_rate(const nn::Conv& conv, const at::Tensor& x, std::int64_t factor) {
+  const std::int64_t kernel = conv.weight.size(2);
+  const PieceShape shape = {.samples = conv_piece(x.size(0), x.size(1), conv.weight.numel()),
+                            .reach = kernel / factor + 1,
+                            .factor = factor};
+  return in_pieces(x, shape, [&](const at::Tensor& piece) {
+    return nn::conv_transposed(conv, piece, {.padding = {(kernel - factor) / 2}, .stride = {factor}});
+  });
+}
+
+// A block's input is not its own: other blocks take it too.
 at::Tensor residual_block(const GeneratorResidualBlock& block, const std::vector<std::int64_t>& dilations,
                           at::Tensor x) {
   for (std::size_t k = 0; k < block.size(); k++) {
     const GeneratorResidualStep& step = block[k];
-    at::Tensor h = same_conv(step.conv1, antialiased_snake(step.act1, x), dilations[k]);
-    x = same_conv(step.conv2, antialiased_snake(step.act2, h)).add_(x);
+    at::Tensor h = antialiased_snake(step.act1, x);
+    h = same_conv(step.conv1, h, dilations[k]);
+    h = antialiased_snake(step.act2, h);
+    x = same_conv(step.conv2, h).add_(x);
   }
   return x;
 }
 
 // The blocks' mean: they stand side by side, not in a row.
 at::Tensor residual_mean(const GeneratorStage& stage, const GeneratorConfig& config, const at::Tensor& x) {
-  at::Tensor sum = residual_block(stage.resnets[0], config.resnet_dilations[0], x).clone();
+  at::Tensor sum = residual_block(stage.resnets[0], config.resnet_dilations[0], x);
+  if (sum.is_same(x)) sum = x.clone();  // a block without steps
   for (std::size_t j = 1; j < stage.resnets.size(); j++)
     sum.add_(residual_block(stage.resnets[j], config.resnet_dilations[j], x));
   return sum.div_(static_cast<double>(stage.resnets.size()));
@@ -88,18 +109,20 @@ void declare(const weights::ParameterScope& scope, Generator& generator, const G
                .bias = config.final_bias ? nn::Bias::yes : nn::Bias::no});
 }
 
+std::int64_t conv_piece(std::int64_t batch, std::int64_t channels, std::int64_t weights) {
+  return samples_in(std::max(kSoundPiece, 4 * weights), batch, channels);
+}
+
 at::Tensor generate_wave(const Generator& generator, const at::Tensor& mel) {
   const GeneratorConfig& config = generator.config;
   at::Tensor x = mel.transpose(2, 3).flatten(1, 2);  // [batch, wave channel · bin, frames]
   x = same_conv(generator.conv_in, x);
   for (std::size_t i = 0; i < generator.stages.size(); i++) {
-    const GeneratorStage& stage = generator.stages[i];
-    const std::int64_t factor = config.upsample_factors[i];
-    const std::int64_t padding = (config.upsample_kernel_sizes[i] - factor) / 2;
-    x = nn::conv_transposed(stage.upsampler, x, {.padding = {padding}, .stride = {factor}});
-    x = residual_mean(stage, config, x);
+    x = raise_rate(generator.stages[i].upsampler, x, config.upsample_factors[i]);
+    x = residual_mean(generator.stages[i], config, x);
   }
-  x = same_conv(generator.conv_out, antialiased_snake(generator.act_out, x));
+  x = antialiased_snake(generator.act_out, x);
+  x = same_conv(generator.conv_out, x);
   return finish(config.final_activation, x);
 }
 

@@ -1,0 +1,18 @@
+#pragma once
+// What decoding sound latents needs in memory, from shapes alone.
+
+#include "models/ltx2/audio_vae/config.h"
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+
+namespace sluice::ltx2 {
+
+// Bytes that exist at once, at most, for one clip of so many latents: activations, and tiles of weights where
+// they are widened to the compute dtype or reordered.  `weights`: as the file has them, where they are not
+// counted.
+std::int64_t audio_decode_memory(const AudioVaeConfig& config, std::int64_t latents, at::ScalarType compute,
+                                 at::ScalarType weights);
+
+}  // namespace sluice::ltx2

@@ -1,0 +1,14 @@
+#pragma once
+// What the vocoder needs in memory, from shapes alone.
+
+#include "models/ltx2/vocoder/config.h"
+
+#include <cstdint>
+
+namespace sluice::ltx2 {
+
+// Bytes that exist at once, at most, for one clip of so many mel frames: activations and, since everything is
+// computed in f32, tiles of widened weights.  Without the weights in their file.
+std::int64_t vocoder_memory(const VocoderConfig& config, std::int64_t mel_frames);
+
+}  // namespace sluice::ltx2
