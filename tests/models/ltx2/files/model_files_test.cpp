@@ -108,6 +108,23 @@ TEST_F(ModelFilesTest, translates_the_metadata_to_the_configs_of_the_folder) {
   EXPECT_EQ(single.version(), "2.3.0");
 }
 
+TEST(KeyMap, keeps_the_names_of_scales_beside_those_of_their_weights) {
+  const std::pair<ComponentKind, std::string> weights[] = {
+      {ComponentKind::transformer, "patchify_proj.weight"},
+      {ComponentKind::transformer, "transformer_blocks.3.attn1.to_out.0.weight"},
+      {ComponentKind::connectors, "text_embedding_projection.video_aggregate_embed.weight"},
+      {ComponentKind::connectors, "video_connector.transformer_1d_blocks.1.ff.net.2.weight"}};
+  for (const auto& [kind, weight] : weights) {
+    const std::string named = diffusers_name({kind, weight}, {});
+    const std::string layer = weight.substr(0, weight.size() - 7),
+                      named_layer = named.substr(0, named.size() - 7);
+    for (const char* part : {".weight_scale", ".scale_weight", ".input_scale", ".scale_input"})
+      EXPECT_EQ(diffusers_name({kind, layer + part}, {}), named_layer + part);
+    for (const char* part : {".absmax", ".quant_map", ".quant_state.bitsandbytes__nf4"})
+      EXPECT_EQ(diffusers_name({kind, weight + part}, {}), named + part);
+  }
+}
+
 TEST(KeyMap, renames_whole_segments_only) {
   EXPECT_EQ(diffusers_name({ComponentKind::vocoder, "vocoder.ups.1.weight"}, {}),
             "vocoder.upsamplers.1.weight");
@@ -159,6 +176,60 @@ TEST_F(ModelFilesTest, refuses_a_missing_key_whose_official_default_differs) {
   auto path = write("cut.safetensors", {"vae.encoder.x"}, {{"config", config.dump()}});
 
   EXPECT_THAT(error_of(path), testing::AllOf(HasSubstr("vae"), HasSubstr("'timestep_conditioning'")));
+}
+
+// The published file with three matrices of the transformer in fp8, each with a scale of this name.
+class QuantizedModelFiles : public ModelFilesTest {
+ protected:
+  fs::path write_fp8(const std::vector<std::string>& scales, const std::string& marker = {}) {
+    const Checkpoint whole = Checkpoint::open(kCase / "model.safetensors");
+    std::vector<bytes::TensorSpec> specs;
+    std::size_t quantized = 0;
+    for (const TensorInfo& tensor : whole.tensors()) {
+      const bool matrix = tensor.name.starts_with("model.diffusion_model.transformer_blocks.") &&
+                          tensor.name.ends_with(".to_q.weight") && quantized < 3;
+      specs.push_back({tensor.name, matrix ? Dtype::F8_E4M3 : tensor.dtype, tensor.shape});
+      if (!matrix) continue;
+      const std::string layer = tensor.name.substr(0, tensor.name.size() - 7);
+      if (quantized < scales.size() && !scales[quantized].empty())
+        specs.push_back({layer + scales[quantized], Dtype::F32, {}});
+      ++quantized;
+    }
+    if (!marker.empty()) specs.push_back({marker, Dtype::F8_E4M3, {2}});
+    bytes::SafetensorsWriter writer(folder_ / "fp8.safetensors", specs, whole.metadata());
+    for (const auto& spec : specs) {
+      Bytes size = dtype_bits(spec.dtype) / 8;
+      for (std::int64_t extent : spec.shape) size *= static_cast<Bytes>(extent);
+      writer.append(std::vector<std::byte>(size));
+    }
+    writer.finish();
+    return folder_ / "fp8.safetensors";
+  }
+};
+
+TEST_F(QuantizedModelFiles, take_scales_under_both_names_and_the_marker_with_or_without_a_prefix) {
+  for (const char* marker : {"", "scaled_fp8", "model.diffusion_model.scaled_fp8"}) {
+    const ModelFiles files =
+        ModelFiles::open(write_fp8({".weight_scale", ".scale_weight", ".weight_scale"}, marker));
+
+    const auto& table = files.component(ComponentKind::transformer).table;
+    EXPECT_EQ(table.quantized.size(), 3u);
+    EXPECT_FALSE(table.tensors.contains("scaled_fp8"));
+    EXPECT_THAT(files.warnings(), testing::IsEmpty());
+  }
+}
+
+TEST_F(QuantizedModelFiles, warn_of_fp8_without_any_scale) {
+  const ModelFiles files = ModelFiles::open(write_fp8({}));
+
+  EXPECT_THAT(files.warnings(),
+              testing::ElementsAre(testing::AllOf(HasSubstr("3 fp8 tensors"), HasSubstr("scale 1"))));
+}
+
+TEST_F(QuantizedModelFiles, refuse_the_one_that_lacks_a_scale) {
+  EXPECT_THAT(
+      error_of(write_fp8({".weight_scale", "", ".weight_scale"})),
+      testing::AllOf(HasSubstr("transformer_blocks."), HasSubstr("to_q.weight' is fp8 without a scale")));
 }
 
 TEST_F(ModelFilesTest, names_the_components_that_a_checkpoint_lacks) {
