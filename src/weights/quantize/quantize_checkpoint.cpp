@@ -24,9 +24,9 @@ namespace fs = std::filesystem;
 
 // Of the disk alone two reads are enough; more wait for a tensor of 128 MiB to be quantized and keep the disk
 // busy meanwhile.
-constexpr Bytes kMostPool = MiB(96), kLeastPool = MiB(16);
-constexpr WriteBlocks kMostBlocks = {.block = MiB(8), .blocks = 4},
-                      kLeastBlocks = {.block = MiB(2), .blocks = 3};
+constexpr Bytes kUsualPool = MiB(96), kSmallPool = MiB(16);
+constexpr WriteBlocks kUsualBlocks = {.block = MiB(8), .blocks = 4},
+                      kSmallBlocks = {.block = MiB(2), .blocks = 3};
 
 // The load of one shard as a stretch of the whole.
 class StretchOfProgress final : public Progress {
@@ -68,10 +68,10 @@ std::string index_of(const QuantizeTask& task) {
 }  // namespace
 
 QuantizeMemory split_memory(Bytes limit, Bytes largest, Bytes taken) {
-  QuantizeMemory memory{.pool = kMostPool, .write = kMostBlocks};
+  QuantizeMemory memory{.pool = kUsualPool, .write = kUsualBlocks};
   if (limit < taken + 2 * memory.total()) {
-    memory.pool = kLeastPool;
-    memory.write = kLeastBlocks;
+    memory.pool = kSmallPool;
+    memory.write = kSmallBlocks;
   }
   const Bytes least = taken + memory.total();
   if (limit < least) {
@@ -113,7 +113,9 @@ struct CheckpointQuantizer::State {
         workers(std::max(1u, std::thread::hardware_concurrency())),
         writer(asked.memory.write) {
     read.pool = asked.memory.pool;
-    read.chunk = std::min(read.chunk, read.pool / 4);
+    // A load uses two buffers more than it has readers, of which it has four at most: large ones fill the
+    // pool.
+    read.chunk = std::max(kLeastChunk, read.pool / 6);
     if (asked.memory.held > 0) held.reserve(asked.memory.held);
   }
 
