@@ -91,8 +91,8 @@ struct Request {
   // prompt_embeds, prompt_attention_mask, negative_prompt_embeds, negative_prompt_attention_mask.
   std::filesystem::path inject;
 
-  // Latents that an earlier run left (Outputs::latents, or kept when it failed): decoded as they are, without
-  // text encoder and denoising.
+  // Latents that an earlier run left (Outputs::latents, or a file of its work folder): decoded as they are,
+  // without text encoder and denoising.
   std::filesystem::path decode_latents;
 };
 
@@ -109,20 +109,35 @@ struct Outputs {
   std::filesystem::path report;      // JSON
   bool overwrite = false;
 
-  // What an interrupted or killed run goes on from: contexts and the latents after each step, removed when
-  // everything is made.  Empty: "<first output>.sluice-work" beside the first output.
+  // What an interrupted or killed run goes on from: contexts, the latents after each step, the sound; removed
+  // when everything is made.  Empty: "<first output>.sluice-work" beside the first output.  A folder that
+  // holds anything else is never used.
   std::filesystem::path work_dir;
-  bool resume = false;  // from work_dir; Error(usage) naming what differs if the request is another
+  // Goes on from work_dir (empty: from the folder beside the first output, or any beside it of the same
+  // request) to the bytes of an undisturbed run.  Error(usage) if there is none, or naming what differs: all
+  // of the request that decides bytes, threads, files, version.  Outputs that the earlier run finished are
+  // written again.
+  bool resume = false;
 };
 
 // Makes the video.  Returns the report (JSON), which `outputs.report` gets too.
 // Errors by kind: usage, bad_input, corrupt_file, mismatch and does_not_fit before any work; io, non_finite
-// and interrupted during it.  Once denoising is done, a later failure keeps the latents beside the target.
+// and interrupted during it; does_not_fit too where memory is refused.  What was finished is kept in
+// Outputs::work_dir.
 std::string generate(const Request& request, const Outputs& outputs, Progress* progress = nullptr,
                      const CancelToken* cancel = nullptr);
 
-// What the request would need: phases with bytes read and memory, as JSON.  Reads headers and configs only.
-std::string plan(const Request& request, const Outputs& outputs = {});
+// Whether a plan says how long each phase takes: then this machine is measured, which computes for less than a
+// second and reads 64 MiB of the checkpoint.
+enum class Timing { none, measured };
+
+// What the request would need: for each phase where weights are, what is read, memory and time, as JSON; where
+// it does not fit, the smallest change that makes it fit.  Reads headers and configs only, but for `timing`.
+std::string plan(const Request& request, const Outputs& outputs = {}, Timing timing = Timing::none);
+
+// The profile for this machine: what to ask for so that the request fits, as JSON; always answers, or
+// Error(does_not_fit) where not even the smallest clip would fit.
+std::string recommend(const Request& request);
 
 struct EncodeRequest {
   std::filesystem::path text_encoder;

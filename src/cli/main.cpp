@@ -10,6 +10,7 @@ int main(int argc, char** argv) {
       Command{"generate", "prompt to mp4 with sound", add_handed_over},
       Command{"encode", "prompt to context or hidden states", add_handed_over},
       Command{"plan", "what a request would need; reads headers only", add_handed_over},
+      Command{"recommend", "the profile for this machine, with flags to paste", add_handed_over},
       Command{"quantize", "a checkpoint in fp8 or nf4, as shards in a folder", add_handed_over},
       Command{"inspect", "what a checkpoint or a made video holds", add_inspect},
       Command{"load", "read a checkpoint's tensors, into memory or one file; how fast, by which way",

@@ -12,6 +12,7 @@ cli::Action add_generate(CLI::App& app);
 cli::Action add_encode(CLI::App& app);
 cli::Action add_plan(CLI::App& app);
 cli::Action add_quantize(CLI::App& app);
+cli::Action add_recommend(CLI::App& app);
 cli::Action add_inspect_video(CLI::App& app);
 
 }  // namespace sluice::compute

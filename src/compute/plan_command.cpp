@@ -10,31 +10,72 @@
 namespace sluice::compute {
 namespace {
 
+using nlohmann::json;
+
 constexpr const char* kExamples = R"(examples:
   sluice plan --model ltx-2.3-22b-distilled-1.1.safetensors --text-encoder gemma-3-12b/
-  sluice plan --model ltx-2.3-22b-dev.safetensors --text-encoder gemma-3-12b/ --width 1280 --height 704 --frames 241 --json)";
+  sluice plan --model ltx-2.3-nf4/ --text-encoder gemma-3-12b-nf4/ --width 1280 --height 704 --frames 241 \
+    --memory-limit 10GiB --json
 
-std::string size(const nlohmann::json& row, const char* key) {
+Times come from computing for less than a second and reading 64 MiB of the checkpoint; --no-timing leaves that
+out and reads headers and configs only.)";
+
+std::string size(const json& row, const char* key) {
   return format_bytes(row.at(key).get<Bytes>());
 }
 
-std::string as_text(const nlohmann::json& plan) {
-  std::string text = fmt::format("{:<14}{:>12}{:>18}\n", "phase", "reads", "anonymous memory");
-  for (const auto& phase : plan.at("phases")) {
-    text += fmt::format("{:<14}{:>12}{:>18}\n", phase.at("name").get<std::string>(),
-                        size(phase, "bytes_read"), size(phase, "peak_anonymous"));
+std::string phase_line(const json& phase) {
+  const std::string step = phase.contains("bytes_per_step") ? size(phase, "bytes_per_step") : "";
+  const std::string seconds =
+      phase.contains("seconds") ? fmt::format("{:.1f} s", phase.at("seconds").get<double>()) : "";
+  return fmt::format("{:<14}{:>12}{:>12}{:>14}{:>14}{:>12}\n", phase.at("name").get<std::string>(),
+                     size(phase, "bytes_read"), step, size(phase, "peak_anonymous"),
+                     size(phase, "page_cache"), seconds);
+}
+
+std::string weights_lines(const json& phase) {
+  std::string text;
+  for (const json& weights : phase.at("weights")) {
+    const auto blocks = weights.at("blocks").get<std::int64_t>();
+    text += fmt::format(
+        "  {}: {} from {}{} ({})\n", weights.at("component").get<std::string>(), size(weights, "bytes"),
+        weights.at("stage_from").get<std::string>(),
+        weights.at("stage_from") == "disk"
+            ? fmt::format(", {} of {} blocks stay", weights.at("resident_blocks").get<std::int64_t>(), blocks)
+            : "",
+        weights.at("reason").get<std::string>());
   }
-  const auto& tokens = plan.at("tokens");
+  return text;
+}
+
+std::string verdict(const json& plan) {
+  std::string text = fmt::format("peak {} of {} ({}): {}\n", size(plan, "peak"), size(plan, "limit"),
+                                 plan.at("limit_source").get<std::string>(),
+                                 plan.at("fits").get<bool>() ? "fits" : "does not fit");
+  if (!plan.contains("smallest_change")) return text;
+  const json& change = plan.at("smallest_change");
+  if (change.is_null()) return text + "not even the smallest clip fits\n";
+  return text + fmt::format("what fits: {} (takes {}; peak {})\n", change.at("flags").get<std::string>(),
+                            change.at("loses").get<std::string>(), size(change, "peak"));
+}
+
+std::string as_text(const json& plan) {
+  std::string text = fmt::format("{:<14}{:>12}{:>12}{:>14}{:>14}{:>12}\n", "phase", "reads", "each step",
+                                 "anonymous", "page cache", "time");
+  for (const json& phase : plan.at("phases")) text += phase_line(phase);
+  text += "weights\n";
+  for (const json& phase : plan.at("phases")) text += weights_lines(phase);
+  const json& tokens = plan.at("tokens");
   text += fmt::format("{} video tokens, {} audio tokens, {} steps of {} passes\n",
                       tokens.at("video").get<int>(), tokens.at("audio").get<int>(),
                       plan.at("request").at("sigmas").size(), plan.at("passes_per_step").get<int>());
-  text += fmt::format("peak {} of {} available: {}\n", size(plan, "peak_anonymous"), size(plan, "available"),
-                      plan.at("fits").get<bool>() ? "fits" : "does not fit");
-  for (const auto& choice : plan.at("choices")) {
+  if (plan.contains("seconds")) text += fmt::format("about {:.0f} s\n", plan.at("seconds").get<double>());
+  text += verdict(plan);
+  for (const json& choice : plan.at("choices")) {
     text += fmt::format("{}: {} ({})\n", choice.at("what").get<std::string>(),
                         choice.at("value").get<std::string>(), choice.at("reason").get<std::string>());
   }
-  for (const auto& warning : plan.at("warnings"))
+  for (const json& warning : plan.at("warnings"))
     text += fmt::format("warning: {}\n", warning.get<std::string>());
   return text;
 }
@@ -42,14 +83,20 @@ std::string as_text(const nlohmann::json& plan) {
 }  // namespace
 
 cli::Action add_plan(CLI::App& app) {
-  auto flags = std::make_shared<RequestFlags>();
-  auto no_audio = std::make_shared<bool>(false);
+  struct Flags {
+    RequestFlags request;
+    bool no_audio = false;
+    bool no_timing = false;
+  };
+  auto flags = std::make_shared<Flags>();
   app.footer(kExamples);
-  flags->add_to(app);
-  app.add_flag("--no-audio", *no_audio, "leave the sound out")->group("Output");
-  return [flags, no_audio](const cli::Context& context) {
-    const std::string result = plan(flags->request(), {.sound = !*no_audio});
-    std::cout << (context.flags.json ? result + "\n" : as_text(nlohmann::json::parse(result)));
+  flags->request.add_to(app);
+  app.add_flag("--no-audio", flags->no_audio, "leave the sound out")->group("Output");
+  app.add_flag("--no-timing", flags->no_timing, "do not measure this machine: no times")->group("Output");
+  return [flags](const cli::Context& context) {
+    const std::string result = plan(flags->request.request(), {.sound = !flags->no_audio},
+                                    flags->no_timing ? Timing::none : Timing::measured);
+    std::cout << (context.flags.json ? result + "\n" : as_text(json::parse(result)));
   };
 }
 

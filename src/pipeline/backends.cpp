@@ -41,27 +41,56 @@ void add_once(std::vector<std::string>& lines, const std::string& line) {
 
 }  // namespace
 
-std::unique_ptr<weights::WeightSource> Backends::source(const weights::ComponentTable& table) {
-  std::unique_ptr<weights::WeightSource> source;
-  if (const Open& files = open(table.checkpoint); files.mapped) {
-    source = weights::make_weight_source(table, files.mapped);
+void Backends::stage(const ComponentStaging& staging) {
+  staging_.insert_or_assign(staging.component, staging);
+}
+
+std::unique_ptr<weights::WeightSource> Backends::source(
+    const weights::ComponentTable& table, std::span<const weights::ParameterGroup* const> order) {
+  const auto planned = staging_.find(table.name);
+  ComponentStaging staging;
+  if (planned != staging_.end()) {
+    staging = planned->second;
   } else {
-    source = weights::make_weight_source(table, {.options = options_,
-                                                 .loaded = [this](const LoadReport& report) { note(report); },
-                                                 .cancel = cancel_});
+    staging.residence = may_map(options_.backend) ? Residence::mapped : Residence::disk;
+    staging.limits.resident_blocks = 0;
+  }
+  const bool to_map = staging.residence == Residence::mapped || staging.residence == Residence::window;
+  std::unique_ptr<weights::WeightSource> source;
+  if (const Open& files = open(table.checkpoint, to_map); to_map && files.mapped) {
+    source = staging.residence == Residence::window
+                 ? weights::make_windowed_source(table, files.mapped, order)
+                 : weights::make_weight_source(table, files.mapped);
+  } else {
+    // Instead of a mapping that was refused: nothing stays but what is in use.
+    if (to_map) staging.limits = {.resident_blocks = 0};
+    source = staged(table, plan_stage(table, order, staging.limits));
   }
   if (!before_each_group_) return source;
   return std::make_unique<ObservedSource>(std::move(source), before_each_group_);
 }
 
-Backends::Open& Backends::open(const Checkpoint& checkpoint) {
+std::unique_ptr<weights::WeightSource> Backends::staged(const weights::ComponentTable& table,
+                                                        weights::StagePlan plan) {
+  return weights::make_staged_source(table, std::move(plan),
+                                     {.read = options_,
+                                      .loaded = [this](const LoadReport& report) { note(report); },
+                                      .warn =
+                                          [this](const std::string& warning) {
+                                            log_warning(warning);
+                                            add_once(warnings_, warning);
+                                          },
+                                      .cancel = cancel_});
+}
+
+Backends::Open& Backends::open(const Checkpoint& checkpoint, bool to_map) {
   const std::string path = checkpoint.path().string();
-  if (auto found = open_.find(path); found != open_.end()) return found->second;
-  Open files{checkpoint, nullptr, nullptr};
-  if (computes_in_place(options_.backend)) map(files);
-  if (!files.mapped && options_.cache == CachePolicy::drop)
+  auto [entry, fresh] = open_.try_emplace(path, Open{checkpoint, nullptr, nullptr});
+  Open& files = entry->second;
+  if (to_map && !files.mapped && refusal_.empty()) map(files);
+  if (!files.mapped && !files.watch && options_.cache == CachePolicy::drop)
     files.watch = std::make_unique<bytes::CacheWatch>(checkpoint);
-  return open_.emplace(path, std::move(files)).first->second;
+  return files;
 }
 
 void Backends::map(Open& files) {
@@ -70,8 +99,7 @@ void Backends::map(Open& files) {
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::io || options_.backend != ReadBackend::automatic) throw;
     refusal_ = error.what();
-    log_warning(
-        fmt::format("{}: reading instead, which keeps a copy of each component in memory", error.what()));
+    log_warning(fmt::format("{}: reading instead", error.what()));
   }
 }
 
@@ -133,7 +161,8 @@ std::string Backends::reason() const {
   if (!refusal_.empty())
     return fmt::format("the system refused a mapping ({}){}{}", refusal_, read_reason_.empty() ? "" : "; ",
                        read_reason_);
-  return "weights are computed from where they lie, without a copy";
+  if (in_place()) return "weights are computed from where they lie, without a copy";
+  return read_reason_.empty() ? "nothing was read" : read_reason_;
 }
 
 }  // namespace sluice::pipeline

@@ -1,9 +1,10 @@
 #pragma once
-// How a run's weights come into memory, for all components alike, and the choice of `auto`: a mapping where
-// the system grants one (weights are then computed from where they lie), reading otherwise.
+// How a run's weights come into memory: each component as its staging says (staging.h), with the files open
+// once for all.  Where the system refuses a mapping that `auto` chose, the component is read instead.
 
 #include "bytes/read/cache_watch.h"
 #include "bytes/read/mapped_checkpoint.h"
+#include "pipeline/staging.h"
 #include "weights/weight_source.h"
 
 #include <sluice/progress.h>
@@ -13,15 +14,11 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 namespace sluice::pipeline {
-
-// Whether weights are to be computed from a mapping of their files: else each component is copied to memory.
-constexpr bool computes_in_place(ReadBackend backend) {
-  return backend == ReadBackend::automatic || backend == ReadBackend::mmap;
-}
 
 // One thread, the one that makes the run; sources must not outlive it.
 class Backends {
@@ -32,8 +29,13 @@ class Backends {
                     std::function<void()> before_each_group = {})
       : options_(options), cancel_(cancel), before_each_group_(std::move(before_each_group)) {}
 
-  // Error(io) if `mmap` was asked for and the system refuses.
-  std::unique_ptr<weights::WeightSource> source(const weights::ComponentTable& table);
+  // As planned; a component without a plan is mapped where the backend allows it, else streamed from disk.
+  void stage(const ComponentStaging& staging);
+
+  // `order`: the groups that will be leased, as in a pass.  Error(io) if `mmap` was asked for and the system
+  // refuses.
+  std::unique_ptr<weights::WeightSource> source(const weights::ComponentTable& table,
+                                                std::span<const weights::ParameterGroup* const> order);
 
   // Error(corrupt_file) if any file changed since it was opened.
   void check() const;
@@ -59,15 +61,18 @@ class Backends {
     std::unique_ptr<bytes::CacheWatch> watch;         // of what is read, with `--cache drop`
   };
 
-  Open& open(const Checkpoint& checkpoint);
+  Open& open(const Checkpoint& checkpoint, bool to_map);
   void map(Open& files);  // leaves it unmapped where `auto` may read instead
+  std::unique_ptr<weights::WeightSource> staged(const weights::ComponentTable& table,
+                                                weights::StagePlan plan);
   void note(const LoadReport& report);
 
   const ReadOptions options_;
   const CancelToken* cancel_;
   const std::function<void()> before_each_group_;
-  std::map<std::string, Open> open_;  // by path
-  std::string refusal_;               // why there is no mapping, where there should have been one
+  std::map<std::string, ComponentStaging> staging_;  // by component
+  std::map<std::string, Open> open_;                 // by path
+  std::string refusal_;  // why there is no mapping, where there should have been one
   Bytes bytes_loaded_ = 0;
   std::vector<std::string> ways_;  // in which was read, each once
   std::string read_reason_;        // of the first of them

@@ -38,7 +38,7 @@ ltx2::DecodeWay way_of(DecodeMode mode) {
   throw Error(ErrorKind::internal, "a mode of decoding that does not exist");
 }
 
-// Of the decoder's convolutions; where files mix several, of the largest part.
+// Of a decoder's convolutions; where files mix several, of the largest part.
 at::ScalarType dtype_of(const weights::ComponentTable& table) {
   std::map<Dtype, Bytes> bytes;
   for (const auto& [name, tensor] : table.tensors)
@@ -56,14 +56,16 @@ ClipLatents unpack_latents(const ModelSet& models, Backends& backends, const Set
   ClipLatents clip;
   {
     const ltx2::VideoDecoder& decoder = *models.video_decoder;
-    auto source = backends.source(models.table(ComponentKind::vae));
-    auto lease = source->acquire(decoder.statistics_group());
+    const weights::ParameterGroup* statistics = &decoder.statistics_group();
+    auto source = backends.source(models.table(ComponentKind::vae), {&statistics, 1});
+    auto lease = source->acquire(*statistics);
     clip.video = ltx2::denormalize(decoder.statistics(), decoder.config().scaling_factor,
                                    sampling::unpack_video(latents.video, settings.video));
   }
   const ltx2::AudioDecoder& decoder = *models.audio_decoder;
-  auto source = backends.source(models.table(ComponentKind::audio_vae));
-  auto lease = source->acquire(decoder.statistics_group());
+  const weights::ParameterGroup* statistics = &decoder.statistics_group();
+  auto source = backends.source(models.table(ComponentKind::audio_vae), {&statistics, 1});
+  auto lease = source->acquire(*statistics);
   clip.audio =
       sampling::unpack_audio(ltx2::denormalize_packed(decoder.statistics(), latents.audio), settings.audio);
   return clip;
@@ -80,10 +82,12 @@ Bytes sound_decode_memory(const ModelSet& models, std::int64_t latents, at::Scal
 Waveform decode_sound(const ModelSet& models, Backends& backends, const at::Tensor& audio_latents,
                       at::ScalarType dtype) {
   c10::InferenceMode no_graph;
-  auto vae = backends.source(models.table(ComponentKind::audio_vae));
+  const auto decoder_order = models.audio_decoder->groups();
+  auto vae = backends.source(models.table(ComponentKind::audio_vae), decoder_order);
   at::Tensor mel = models.audio_decoder->decode(*vae, audio_latents.to(dtype));
   sampling::check_finite(mel, "the decoded mel spectrogram");
-  auto vocoder = backends.source(models.table(ComponentKind::vocoder));
+  const auto vocoder_order = models.vocoder->groups();
+  auto vocoder = backends.source(models.table(ComponentKind::vocoder), vocoder_order);
   at::Tensor wave = models.vocoder->run(*vocoder, mel).waveform.select(0, 0);  // [channels, samples]
   sampling::check_finite(wave, "the decoded sound");
   kernels::release_scratch();
@@ -105,7 +109,8 @@ void decode_frames(const ModelSet& models, Backends& backends, const at::Tensor&
                    const ltx2::DecodePlan& plan, const std::filesystem::path& folder,
                    const FrameObserver& observer) {
   c10::InferenceMode no_graph;
-  auto source = backends.source(models.table(ComponentKind::vae));
+  const weights::ParameterGroup* decoder = &models.video_decoder->decoder_group();
+  auto source = backends.source(models.table(ComponentKind::vae), {&decoder, 1});
   std::int64_t index = 0;
   const auto hand_on = [&](const at::Tensor& frames) {
     for (std::int64_t i = 0; i < frames.size(2); ++i)
@@ -113,15 +118,6 @@ void decode_frames(const ModelSet& models, Backends& backends, const at::Tensor&
   };
   ltx2::decode_clip(*models.video_decoder, *source, video_latents, plan, hand_on, folder);
   kernels::release_scratch();
-}
-
-void decode_frames(const ModelSet& models, Backends& backends, const at::Tensor& video_latents,
-                   at::ScalarType dtype, const FrameObserver& observer) {
-  const sampling::VideoLatentShape clip{
-      .frames = video_latents.size(2), .height = video_latents.size(3), .width = video_latents.size(4)};
-  decode_frames(models, backends, video_latents,
-                plan_frames(models, clip, dtype, DecodeMode::stream, std::numeric_limits<Bytes>::max()), {},
-                observer);
 }
 
 }  // namespace sluice::pipeline

@@ -49,8 +49,4 @@ void decode_frames(const ModelSet& models, Backends& backends, const at::Tensor&
                    const ltx2::DecodePlan& plan, const std::filesystem::path& folder,
                    const FrameObserver& observer);
 
-// Streamed, without a limit.
-void decode_frames(const ModelSet& models, Backends& backends, const at::Tensor& video_latents,
-                   at::ScalarType dtype, const FrameObserver& observer);
-
 }  // namespace sluice::pipeline

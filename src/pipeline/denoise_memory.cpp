@@ -1,5 +1,7 @@
 #include "pipeline/denoise_memory.h"
 
+#include "kernels/attention.h"
+
 #include <algorithm>
 
 namespace sluice::pipeline {
@@ -34,6 +36,12 @@ DenoiseMemory denoise_memory(const ltx2::TransformerConfig& config, const Denois
   const std::int64_t inner = std::min(4 * video, kInner);
   const std::int64_t feed = 2 * video + inner + inner / 4;
   memory.block = static_cast<Bytes>(std::max({self, across, to_text, feed}));
+  memory.scratch = kernels::attention_scratch({.heads = config.video.heads,
+                                               .tokens = shape.video_tokens,
+                                               .keys = std::max(shape.video_tokens, shape.text_tokens),
+                                               .dim = config.video.head_dim,
+                                               .dtype = shape.dtype},
+                                              shape.threads, kernels::attention_limits());
   return memory;
 }
 

@@ -25,7 +25,7 @@ struct DenoiseShape {
 struct DenoiseMemory {
   Bytes held = 0;     // for the whole phase: contexts, rotary tables, the streams of every pass
   Bytes block = 0;    // beside that, inside a block
-  Bytes scratch = 0;  // of the attention
+  Bytes scratch = 0;  // of the attention, within its limits
 };
 
 DenoiseMemory denoise_memory(const ltx2::TransformerConfig& config, const DenoiseShape& shape);

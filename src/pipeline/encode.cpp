@@ -36,7 +36,8 @@ LayerObserver observer(Progress* progress, const CancelToken* cancel) {
 at::Tensor states_of(const TextEncoder& encoder, Backends& backends, const PromptTokens& tokens,
                      at::ScalarType dtype, const LayerObserver& observe) {
   c10::InferenceMode no_graph;
-  auto source = backends.source(encoder.table);
+  const auto order = encoder.model->pass();
+  auto source = backends.source(encoder.table, order);
   const ltx2::GemmaInput input = gemma_input(tokens, dtype);
   const auto count = static_cast<std::int64_t>(tokens.ids.size());
   const auto& config = encoder.model->config;

@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "base/system_memory.h"
 #include "base/temporary_file.h"
+#include "kernels/memory_pool.h"
 #include "kernels/scratch.h"
 #include "media/sound_fit.h"
 #include "media/wav_writer.h"
@@ -31,12 +32,18 @@ namespace sluice {
 namespace pipeline {
 namespace {
 
+// Under a limit the pages of files that a phase brought in are let go of at its end.
+CachePolicy cache_policy(const Request& request) {
+  if (request.memory_limit && request.cache == CachePolicy::automatic) return CachePolicy::drop;
+  return request.cache;
+}
+
 class GenerateRun {
  public:
   GenerateRun(PreparedRun prepared, Progress* progress, const CancelToken* cancel)
       : run_(std::move(prepared)),
         work_(run_),
-        backends_({.backend = run_.request.read_backend, .cache = run_.request.cache}, cancel,
+        backends_({.backend = run_.request.read_backend, .cache = cache_policy(run_.request)}, cancel,
                   [this] { stop_if_cancelled(); }),
         progress_(progress),
         cancel_(cancel) {
@@ -170,7 +177,8 @@ class GenerateRun {
         ltx2::make_positions(config, ltx2::video_coordinates(config, grid, run_.request.fps.value()),
                              ltx2::audio_coordinates(config, run_.settings.audio.length));
     tell("denoise", from.done, steps(), "steps");
-    auto source = backends_.source(run_.models.table(ltx2::ComponentKind::transformer));
+    const auto order = run_.models.transformer->groups();
+    auto source = backends_.source(run_.models.table(ltx2::ComponentKind::transformer), order);
     DenoiseEvents events;
     events.after_block = [&](std::int64_t, std::int64_t) { stop_if_cancelled(); };
     events.after_step = [&](std::int64_t step, const Latents& latents) {
@@ -225,7 +233,9 @@ class GenerateRun {
     }
     FrameOutputs frames(run_.request, run_.outputs, sound, std::move(tags));
     metered("decode video", [&] {
-      decode_frames(run_.models, backends_, latents, run_.settings.dtype,
+      const ltx2::DecodePlan plan = plan_frames(run_.models, run_.settings.video, run_.settings.dtype,
+                                                run_.request.decode, room_for_frames(run_.plan));
+      decode_frames(run_.models, backends_, latents, plan, folder_for_frames(),
                     [&](std::int64_t index, const at::Tensor& frame) {
                       frames.add(index, frame);
                       tell("decode video", index + 1, run_.request.frames, "frames");
@@ -242,6 +252,7 @@ class GenerateRun {
     struct ScratchGuard {  // a failed phase must not keep it either
       ~ScratchGuard() { kernels::release_scratch(); }
     };
+    begin_phase(phase);
     PhaseMeter meter(phase, backends_);
     {
       ScratchGuard guard;
@@ -250,6 +261,21 @@ class GenerateRun {
     backends_.let_go();
     figures_.phases.push_back(meter.finish());
     give_back_freed_memory();
+  }
+
+  // Weights as planned, and no more memory for tensors than the limit leaves beside them.
+  void begin_phase(const char* name) {
+    const PhasePlan* phase = run_.plan.find(name);
+    if (!phase) return;
+    for (const ComponentStaging& staging : phase->staging) backends_.stage(staging);
+    kernels::begin_pool_phase(phase->tensors());
+    if (run_.request.memory_limit) kernels::limit_memory_pool(run_.plan.room_for_tensors(*phase));
+  }
+
+  // Where frames of tiles wait: beside what they become.
+  std::filesystem::path folder_for_frames() const {
+    const auto& target = run_.outputs.video.empty() ? run_.outputs.frames_dir : run_.outputs.video;
+    return std::filesystem::absolute(target).parent_path();
   }
 
   void resumed(const std::string& from) {

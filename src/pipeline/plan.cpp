@@ -1,14 +1,14 @@
-// What a request would need, from headers alone.
-#include "base/system_memory.h"
+// What a request would need, from headers alone; how long it would take, from a short measurement.
 #include "pipeline/account.h"
-#include "pipeline/backends.h"
 #include "pipeline/json_text.h"
+#include "pipeline/plan_json.h"
+#include "pipeline/predict.h"
 #include "pipeline/prepared_run.h"
+#include "pipeline/remedy.h"
 
 #include <sluice/memory.h>
 #include <sluice/sluice.h>
 
-#include <algorithm>
 #include <string>
 
 namespace sluice {
@@ -31,45 +31,41 @@ json component_rows(const PreparedRun& run) {
   return rows;
 }
 
-json plan_json(const PreparedRun& run) {
-  const bool mapped = computes_in_place(run.request.read_backend);
-  const Bytes program = anonymous_memory();
-  json phases = json::array();
-  Bytes peak = 0, read = 0;
-  for (const PhaseNeeds& phase : needs_of(run, mapped)) {
-    const Bytes anonymous = program + phase.anonymous;
-    phases.push_back({{"name", phase.name},
-                      {"bytes_read", phase.weights},
-                      {"peak_anonymous", anonymous},
-                      {"page_cache", phase.weights}});
-    peak = std::max(peak, anonymous);
-    read += phase.weights;
+json plan_json(PreparedRun& run, Timing timing) {
+  const RunInputs inputs = inputs_of(run);
+  if (timing == Timing::measured) {
+    MachineSpeed speed(run.settings.dtype);
+    predict(run.plan, inputs, speed);
   }
-  return {
-      {"request", settled_request(run.request, run.settings, run.threads)},
-      {"model",
-       {{"layout",
-         run.models.files.layout() == ltx2::Layout::single_file ? "single file" : "diffusers folder"},
-        {"version", run.models.files.version()}}},
-      {"components", component_rows(run)},
-      {"tokens",
-       {{"video", run.settings.video.tokens()}, {"audio", run.settings.audio.length}, {"text", kTextTokens}}},
-      {"passes_per_step", sampling::needed_passes(run.settings.guidance).forward_passes()},
-      {"phases", phases},
-      {"bytes_read", read},
-      {"peak_anonymous", peak},
-      {"available", available_memory()},
-      {"fits", peak <= available_memory()},
-      {"choices", choices_json(run.settings.choices)},
-      {"warnings", run.settings.warnings}};
+  json all = run_json(run.plan);
+  all["request"] = settled_request(run.request, run.settings, run.threads);
+  all["model"] = {
+      {"layout", run.models.files.layout() == ltx2::Layout::single_file ? "single file" : "diffusers folder"},
+      {"version", run.models.files.version()}};
+  all["components"] = component_rows(run);
+  all["tokens"] = {{"video", run.settings.video.tokens()},
+                   {"audio", run.settings.audio.length},
+                   {"text", kTextTokens},
+                   {"prompts", inputs.prompt_tokens}};
+  all["passes_per_step"] = sampling::needed_passes(run.settings.guidance).forward_passes();
+  all["available"] = available_memory();
+  all["choices"] = choices_json(run.settings.choices);
+  all["warnings"] = run.settings.warnings;
+  if (run.plan.too_large()) {
+    const auto remedy = smallest_change(inputs, run.plan.budget, run.plan.program);
+    all["smallest_change"] =
+        remedy ? json{{"flags", remedy->flags}, {"loses", remedy->loses}, {"peak", remedy->plan.peak()}}
+               : json(nullptr);
+  }
+  return all;
 }
 
 }  // namespace
 }  // namespace pipeline
 
-std::string plan(const Request& request, const Outputs& outputs) {
-  return pipeline::json_text(
-      pipeline::plan_json(pipeline::prepare(request, outputs, pipeline::Purpose::plan)));
+std::string plan(const Request& request, const Outputs& outputs, Timing timing) {
+  auto run = pipeline::prepare(request, outputs, pipeline::Purpose::plan);
+  return pipeline::json_text(pipeline::plan_json(run, timing));
 }
 
 }  // namespace sluice

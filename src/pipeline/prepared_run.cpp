@@ -1,11 +1,14 @@
 #include "pipeline/prepared_run.h"
 
-#include "pipeline/backends.h"
+#include "base/allocator.h"
+#include "base/system_memory.h"
+#include "kernels/attention.h"
+#include "kernels/memory_pool.h"
 #include "pipeline/output_check.h"
+#include "pipeline/remedy.h"
 #include "pipeline/request_check.h"
 
 #include <sluice/error.h>
-#include <sluice/memory.h>
 
 #include <fmt/format.h>
 
@@ -34,7 +37,7 @@ void prepare_text(PreparedRun& run, Purpose purpose) {
                                {.name = run.encoder->folder.string(),
                                 .hidden_size = run.encoder->model->config.hidden_size,
                                 .states = run.encoder->model->config.states()});
-    if (purpose == Purpose::generate) {
+    if (purpose == Purpose::generate || !run.request.prompt.empty()) {
       tokenizer = ltx2::Tokenizer::load(run.encoder->tokenizer);
     }
   }
@@ -57,6 +60,8 @@ PreparedRun prepare(const Request& request, const Outputs& outputs, Purpose purp
       open_models(request.model, run.decodes_sound() || purpose == Purpose::plan ? Sound::yes : Sound::no);
   run.settings = settle(request, run.models);
   run.threads = use_threads(run.settings.threads);
+  kernels::set_attention_budget(request.attention_budget.value_or(kernels::AttentionLimits{}.scratch));
+  if (purpose == Purpose::generate) kernels::install_memory_pool();
   if (request.decode_latents.empty()) {
     run.injection = read_injection(request.inject, run.settings,
                                    purpose == Purpose::plan ? Values::shapes_only : Values::read);
@@ -64,18 +69,27 @@ PreparedRun prepare(const Request& request, const Outputs& outputs, Purpose purp
   } else if (!run.decodes() && purpose == Purpose::generate) {
     throw Error(ErrorKind::usage, "--decode-latents without anything to decode to", "add -o out.mp4");
   }
-  if (purpose == Purpose::generate) {
-    require_fit(needs_of(run, computes_in_place(request.read_backend)), available_memory());
-  }
+  give_back_freed_memory();  // of the tokenizer
+  run.plan = plan_run(inputs_of(run), memory_budget(request.memory_limit), anonymous_memory());
+  for (const std::string& warning : run.plan.warnings) run.settings.warnings.push_back(warning);
+  if (purpose == Purpose::generate && run.plan.too_large()) refuse(inputs_of(run), run.plan);
   return run;
 }
 
-std::vector<PhaseNeeds> needs_of(const PreparedRun& run, bool mapped) {
-  return phase_needs({.models = run.models,
-                      .encoder = run.encoder.get(),
-                      .settings = run.settings,
-                      .mapped = mapped,
-                      .sound = run.models.vocoder && run.outputs.sound});
+RunInputs inputs_of(const PreparedRun& run) {
+  // Whoever only plans has said nothing of outputs: everything is made.
+  const bool all = !run.decodes();
+  std::vector<std::int64_t> tokens;
+  for (const auto& job : {run.positive, run.negative}) {
+    if (job) tokens.push_back(job->length());
+  }
+  return {.models = run.models,
+          .encoder = run.encoder.get(),
+          .request = run.request,
+          .settings = run.settings,
+          .prompt_tokens = std::move(tokens),
+          .sound = run.models.vocoder && run.outputs.sound && (all || run.decodes_sound()),
+          .video = all || run.decodes_video()};
 }
 
 nlohmann::json choices_json(const std::vector<Choice>& choices) {

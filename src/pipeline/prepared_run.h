@@ -4,7 +4,7 @@
 // goes on.
 
 #include "pipeline/injection.h"
-#include "pipeline/needs.h"
+#include "pipeline/run_plan.h"
 #include "pipeline/settings.h"
 #include "pipeline/text_phase.h"
 
@@ -29,6 +29,7 @@ struct PreparedRun {
   std::unique_ptr<TextEncoder> encoder;  // nullptr when no prompt needs it
   std::optional<TextJob> positive;       // empty when latents are given
   std::optional<TextJob> negative;       // empty when guidance does not need it
+  RunPlan plan;                          // what will be done
 
   bool decodes() const {
     return !outputs.video.empty() || !outputs.wav.empty() || !outputs.frames_dir.empty();
@@ -41,7 +42,8 @@ enum class Purpose { plan, generate };  // a plan looks at no output files and l
 
 PreparedRun prepare(const Request& request, const Outputs& outputs, Purpose purpose);
 
-std::vector<PhaseNeeds> needs_of(const PreparedRun& run, bool mapped);
+// What plan_run() takes.  `run` must outlive it.
+RunInputs inputs_of(const PreparedRun& run);
 
 nlohmann::json choices_json(const std::vector<Choice>& choices);
 

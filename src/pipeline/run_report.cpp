@@ -1,8 +1,7 @@
 #include "pipeline/run_report.h"
 
 #include "pipeline/account.h"
-
-#include <algorithm>
+#include "pipeline/plan_json.h"
 
 namespace sluice::pipeline {
 namespace {
@@ -17,8 +16,7 @@ json choices_of(const PreparedRun& run, const Backends& backends) {
   return choices;
 }
 
-json phase_rows(const PreparedRun& run, const Backends& backends, const RunFigures& figures) {
-  const auto planned = needs_of(run, backends.in_place());
+json phase_rows(const PreparedRun& run, const RunFigures& figures) {
   json rows = json::array();
   for (const PhaseFigures& phase : figures.phases) {
     json row = {{"name", phase.name},
@@ -26,11 +24,7 @@ json phase_rows(const PreparedRun& run, const Backends& backends, const RunFigur
                 {"bytes_read", phase.bytes_read},
                 {"peak_anonymous", phase.peak_anonymous},
                 {"page_cache", phase.page_cache}};
-    auto plan = std::ranges::find(planned, phase.name, &PhaseNeeds::name);
-    if (plan != planned.end()) {
-      row["planned"] = {{"bytes_read", plan->weights},
-                        {"peak_anonymous", figures.anonymous_before + plan->anonymous}};
-    }
+    if (const PhasePlan* planned = run.plan.find(phase.name)) row["planned"] = phase_json(run.plan, *planned);
     rows.push_back(row);
   }
   return rows;
@@ -44,7 +38,8 @@ json run_report(const PreparedRun& run, const Backends& backends, const RunFigur
                  {"files", fingerprints(run.models, run.encoder.get())},
                  {"choices", choices_of(run, backends)},
                  {"warnings", run.settings.warnings},
-                 {"phases", phase_rows(run, backends, figures)}};
+                 {"memory_limit", run.plan.budget.total},
+                 {"phases", phase_rows(run, figures)}};
   for (const std::string& warning : backends.warnings()) report["warnings"].push_back(warning);
   if (run.positive && run.positive->tokens) {
     report["prompt"] = {{"tokens", run.positive->tokens->tokens},

@@ -77,9 +77,8 @@ ComponentStaging stage(const StagedComponent& component, const StagingRequest& r
   } else if (decision.residence == Residence::mapped) {
     staging.page_cache = staging.bytes_once;
   } else {
-    // Two groups are looked into while a third is read ahead.
-    const weights::StagePlan window = plan_stage(component.table, component.order, kNothingStays);
-    staging.page_cache = window.resident_bytes + 3 * window.slot_bytes;
+    const weights::StagePlan window = plan_window(component.table, component.order);
+    staging.page_cache = window.memory();
     staging.bytes_again = window.bytes_per_pass();
   }
   return staging;

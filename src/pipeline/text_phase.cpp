@@ -51,7 +51,8 @@ void add_states(const Prompts& prompts, const TextEncoder* encoder, Backends& ba
     for (std::int64_t state = 0; state < states; ++state) add_injected(state);
     return;
   }
-  auto source = backends.source(encoder->table);
+  const auto order = encoder->model->pass();
+  auto source = backends.source(encoder->table, order);
   ltx2::hidden_states(*encoder->model, *source, prompts.computed,
                       [&](std::size_t prompt, std::int64_t state, const at::Tensor& hidden) {
                         sampling::check_finite(
@@ -69,7 +70,30 @@ ltx2::PaddedFeatures padded(const TextJob& job, ltx2::TextFeatures features) {
   return ltx2::padded_left(std::move(features), kTextTokens);
 }
 
+// Through text encoder and projections, whose weights are let go then.
+std::vector<ltx2::PaddedFeatures> features_of(const ModelSet& models, const TextEncoder* encoder,
+                                              Backends& backends, std::span<const TextJob> jobs,
+                                              at::ScalarType dtype, const LayerObserver& observer,
+                                              const ltx2::FeatureLimits& limits) {
+  const ltx2::TextProjections& projections = models.connectors->projections;
+  const auto order = projections.groups();
+  auto source = backends.source(models.table(ComponentKind::connectors), order);
+  const Prompts prompts = sort_prompts(projections.config, jobs, dtype);
+  ltx2::FeatureAccumulator features(projections, *source, prompts.tokens, dtype, limits);
+  add_states(prompts, encoder, backends, projections.config.text_proj_in_factor, features, observer);
+  std::vector<ltx2::PaddedFeatures> rows;
+  for (ltx2::TextFeatures& prompt : features.finish())
+    rows.push_back(padded(jobs[rows.size()], std::move(prompt)));
+  return rows;
+}
+
 }  // namespace
+
+std::int64_t TextJob::length() const {
+  constexpr std::int64_t kUnknown = 512;
+  if (tokens) return static_cast<std::int64_t>(tokens->ids.size());
+  return injected ? injected->embeds.size(1) : kUnknown;
+}
 
 PromptTokens tokenize(const ltx2::Tokenizer& tokenizer, const std::string& prompt) {
   auto encoded = tokenizer.encode_truncated(prompt, kTextTokens);
@@ -93,16 +117,11 @@ std::vector<ltx2::TextContext> encode_text(const ModelSet& models, const TextEnc
                                            at::ScalarType dtype, const LayerObserver& observer,
                                            const ltx2::FeatureLimits& limits) {
   c10::InferenceMode no_graph;
-  const ltx2::ConnectorsConfig& config = models.connectors->config();
-  auto connectors = backends.source(models.table(ComponentKind::connectors));
-  const Prompts prompts = sort_prompts(config, jobs, dtype);
-  ltx2::FeatureAccumulator features(models.connectors->projections, *connectors, prompts.tokens, dtype,
-                                    limits);
-  add_states(prompts, encoder, backends, config.text_proj_in_factor, features, observer);
-
-  std::vector<ltx2::PaddedFeatures> rows;
-  for (ltx2::TextFeatures& prompt : features.finish())
-    rows.push_back(padded(jobs[rows.size()], std::move(prompt)));
+  const weights::ComponentTable& table = models.table(ComponentKind::connectors);
+  const std::vector<ltx2::PaddedFeatures> rows =
+      features_of(models, encoder, backends, jobs, dtype, observer, limits);
+  const auto order = models.connectors->pass();
+  auto connectors = backends.source(table, order);
   std::vector<ltx2::TextContext> contexts = ltx2::connect(*models.connectors, *connectors, rows, dtype);
   for (const ltx2::TextContext& context : contexts) {
     sampling::check_finite(context.video_text, "the text context of the video");

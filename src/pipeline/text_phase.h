@@ -35,6 +35,9 @@ std::string cut_warning(const PromptTokens& tokens, std::string_view which);
 struct TextJob {  // one prompt, as text or as injected states
   std::optional<PromptTokens> tokens;
   std::optional<InjectedPrompt> injected;
+
+  // Tokens that are computed; half a thousand where a plan knows no prompt.
+  std::int64_t length() const;
 };
 
 using LayerObserver = std::function<void(std::int64_t done, std::int64_t total)>;  // may throw to stop

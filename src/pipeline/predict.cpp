@@ -1,0 +1,146 @@
+#include "pipeline/predict.h"
+
+#include "bytes/format/checkpoint_state.h"
+#include "bytes/read/page_cache.h"
+#include "pipeline/text_phase.h"
+#include "pipeline/work.h"
+
+#include <algorithm>
+
+namespace sluice::pipeline {
+namespace {
+
+using ltx2::ComponentKind;
+
+kernels::MatrixFormat format_of(const weights::ComponentTable& table) {
+  if (table.quantized.empty()) return kernels::MatrixFormat::dense;
+  return table.quantized.begin()->second.format == weights::QuantFormat::fp8 ? kernels::MatrixFormat::fp8
+                                                                             : kernels::MatrixFormat::nf4;
+}
+
+// Share of the files that need not come from the disk.
+double cached_share(const Checkpoint& checkpoint) {
+  Bytes cached = 0, size = 0;
+  for (const File& file : CheckpointAccess::state(checkpoint).files) cached += bytes::cached_bytes(file);
+  for (const Shard& shard : checkpoint.shards()) size += shard.file_size;
+  return size == 0 ? 1 : static_cast<double>(cached) / static_cast<double>(size);
+}
+
+class Prediction {
+ public:
+  Prediction(const RunPlan& plan, const RunInputs& inputs, MachineSpeed& speed)
+      : plan_(plan), inputs_(inputs), models_(inputs.models), speed_(speed) {}
+
+  double text() {
+    double seconds = 0;
+    for (std::int64_t tokens : inputs_.prompt_tokens) {
+      if (inputs_.encoder) {
+        const auto& config = inputs_.encoder->model->config;
+        const auto layers = static_cast<double>(config.layers.size());
+        seconds += layers * computing(gemma_layer_work(config, tokens), format_of(inputs_.encoder->table));
+      }
+      seconds += computing(connectors_work(models_.connectors->config(), tokens, kTextTokens),
+                           format_of(models_.table(ComponentKind::connectors)));
+    }
+    return overlapped(seconds, reading(*plan_.find("text")));
+  }
+
+  double denoise() {
+    const Settings& settings = inputs_.settings;
+    const auto& config = models_.transformer->config();
+    const PhasePlan& phase = *plan_.find("denoise");
+    const auto passes = sampling::needed_passes(settings.guidance).forward_passes();
+    const double block = passes * computing(block_work(config, {.video = settings.video.tokens(),
+                                                                .audio = settings.audio.length,
+                                                                .text = kTextTokens}),
+                                            format_of(models_.table(ComponentKind::transformer)));
+    const double step = block * static_cast<double>(config.num_layers);
+    const ComponentStaging& staging = phase.staging.front();
+    const double first = overlapped(step, reading(phase));
+    // The blocks that stay hide nothing of the others' reading.
+    const double streamed = share(staging.bytes_again, staging.bytes_once) * step;
+    const double again = overlapped(streamed, reading(staging, staging.bytes_again)) + step - streamed;
+    return first + static_cast<double>(phase.passes - 1) * again;
+  }
+
+  double sound() {
+    const Work work = sound_decode_work(models_.audio_decoder->config(), models_.vocoder->config(),
+                                        inputs_.settings.audio.length);
+    return overlapped(computing(work, kernels::MatrixFormat::dense), reading(*plan_.find("decode sound")));
+  }
+
+  double video() {
+    const auto& clip = inputs_.settings.video;
+    const Work work =
+        video_decode_work(models_.video_decoder->config(), clip.frames, clip.height, clip.width);
+    const Request& request = inputs_.request;
+    // The encoder's work a pixel, as elementwise operations; measured.
+    constexpr double kEncoder = 40;
+    const double encoding =
+        kEncoder * speed_.stream() * static_cast<double>(request.width * request.height * request.frames);
+    return overlapped(computing(work, kernels::MatrixFormat::dense), reading(*plan_.find("decode video"))) +
+           encoding;
+  }
+
+ private:
+  static double share(Bytes part, Bytes whole) {
+    return whole == 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole);
+  }
+
+  static double overlapped(double computing, double reading) { return std::max(computing, reading); }
+
+  double computing(const Work& work, kernels::MatrixFormat format) {
+    const double size = inputs_.settings.dtype == at::kBFloat16 ? 2 : 4;
+    double seconds = 0;
+    for (const auto& [rows, elements] : work.linear) seconds += elements * speed_.linear(rows, format);
+    if (work.attention > 0) seconds += work.attention * speed_.attention();
+    if (work.conv3d > 0) seconds += work.conv3d * speed_.conv3d();
+    if (work.conv1d > 0) seconds += work.conv1d * speed_.conv1d();
+    if (work.elements > 0) seconds += 2 * size * work.elements * speed_.stream();
+    return seconds;
+  }
+
+  double reading(const ComponentStaging& staging, Bytes bytes) {
+    if (bytes == 0) return 0;
+    const Checkpoint& checkpoint = checkpoint_of(staging);
+    const ReadBackend backend = staging.residence == Residence::disk || staging.residence == Residence::memory
+                                    ? inputs_.request.read_backend
+                                    : ReadBackend::mmap;
+    const double cold = 1 - cached_share(checkpoint);
+    return cold * static_cast<double>(bytes) * speed_.read(checkpoint, {.backend = backend});
+  }
+
+  double reading(const PhasePlan& phase) {
+    double seconds = 0;
+    for (const ComponentStaging& staging : phase.staging) seconds += reading(staging, staging.bytes_once);
+    return seconds;
+  }
+
+  const Checkpoint& checkpoint_of(const ComponentStaging& staging) const {
+    if (inputs_.encoder && staging.component == inputs_.encoder->table.name)
+      return inputs_.encoder->table.checkpoint;
+    for (ComponentKind kind : ltx2::kComponentKinds) {
+      if (models_.table(kind).name == staging.component) return models_.table(kind).checkpoint;
+    }
+    return models_.table(ComponentKind::transformer).checkpoint;
+  }
+
+  const RunPlan& plan_;
+  const RunInputs& inputs_;
+  const ModelSet& models_;
+  MachineSpeed& speed_;
+};
+
+}  // namespace
+
+void predict(RunPlan& plan, const RunInputs& inputs, MachineSpeed& speed) {
+  Prediction prediction(plan, inputs, speed);
+  for (PhasePlan& phase : plan.phases) {
+    if (phase.name == "text") phase.seconds = prediction.text();
+    if (phase.name == "denoise") phase.seconds = prediction.denoise();
+    if (phase.name == "decode sound") phase.seconds = prediction.sound();
+    if (phase.name == "decode video") phase.seconds = prediction.video();
+  }
+}
+
+}  // namespace sluice::pipeline

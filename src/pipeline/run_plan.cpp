@@ -1,0 +1,206 @@
+#include "pipeline/run_plan.h"
+
+#include "pipeline/decode_phases.h"
+#include "pipeline/denoise_memory.h"
+#include "pipeline/text_memory.h"
+#include "pipeline/text_phase.h"
+
+#include <sluice/error.h>
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+
+namespace sluice::pipeline {
+namespace {
+
+using ltx2::ComponentKind;
+
+constexpr const char* kFrames = "frames being decoded";
+constexpr const char* kScratch = "scratch of products and attention";
+
+// What is left alone: the C library's and LibTorch's own small allocations, and what sampling misses.
+Bytes reserve_of(const MemoryBudget& budget) {
+  return std::clamp<Bytes>(budget.total / 50, MiB(16), MiB(256));
+}
+
+// x264 keeps the frames it looks ahead over, and several threads' reference frames; measured.
+Bytes video_encoder_memory(const Request& request) {
+  constexpr Bytes kFrames = 60;
+  const auto pixels = static_cast<Bytes>(request.width * request.height);
+  return MiB(16) + std::min<Bytes>(static_cast<Bytes>(request.frames), kFrames) * pixels * 3;
+}
+
+class Planner {
+ public:
+  Planner(const RunInputs& inputs, const MemoryBudget& budget, Bytes program)
+      : inputs_(inputs), models_(inputs.models), plan_{.budget = budget, .program = program} {}
+
+  RunPlan run() {
+    if (!inputs_.prompt_tokens.empty()) {
+      text();
+      denoise();
+    }
+    if (inputs_.sound) sound();
+    if (inputs_.video) video();
+    return std::move(plan_);
+  }
+
+ private:
+  Bytes room_beside(Bytes anonymous) const {
+    const Bytes taken = plan_.program + anonymous + reserve_of(plan_.budget);
+    return plan_.budget.total - std::min(taken, plan_.budget.total);
+  }
+
+  // Stages `component` in what is left beside everything that the phase has so far.
+  void stage_in(PhasePlan& phase, const StagedComponent& component) {
+    const StagingRequest request{.from = inputs_.request.stage_from,
+                                 .backend = inputs_.request.read_backend,
+                                 .resident_blocks = inputs_.request.resident_blocks};
+    const Bytes beside = phase.in_turn ? phase.tensors() : phase.anonymous() + phase.page_cache();
+    phase.staging.push_back(stage(component, request, room_beside(beside)));
+  }
+
+  void stage_in(PhasePlan& phase, ComponentKind kind,
+                const std::vector<const weights::ParameterGroup*>& order, std::int64_t passes = 1) {
+    stage_in(phase, {.table = models_.table(kind), .order = order, .passes = passes});
+  }
+
+  void text() {
+    const TextMemory memory = text_memory(models_, inputs_.encoder,
+                                          {.tokens = inputs_.prompt_tokens,
+                                           .dtype = inputs_.settings.dtype,
+                                           .threads = inputs_.settings.threads});
+    PhasePlan phase{.name = "text", .in_turn = memory.in_turn()};
+    phase.parts = {{"activations", memory.most() - memory.scratch}, {kScratch, memory.scratch}};
+    if (inputs_.encoder) {
+      const auto order = inputs_.encoder->model->pass();
+      stage_in(phase, {.table = inputs_.encoder->table, .order = order});
+    }
+    stage_in(phase, ComponentKind::connectors, models_.connectors->pass());
+    plan_.phases.push_back(std::move(phase));
+  }
+
+  void denoise() {
+    const Settings& settings = inputs_.settings;
+    PhasePlan phase{.name = "denoise", .passes = settings.schedule.steps()};
+    const auto needed = sampling::needed_passes(settings.guidance);
+    const DenoiseMemory memory =
+        denoise_memory(models_.transformer->config(), {.video_tokens = settings.video.tokens(),
+                                                       .audio_tokens = settings.audio.length,
+                                                       .text_tokens = kTextTokens,
+                                                       .contexts = needed.negative ? 2 : 1,
+                                                       .passes = needed.forward_passes(),
+                                                       .dtype = settings.dtype,
+                                                       .threads = settings.threads});
+    phase.parts = {{"contexts, positions, streams", memory.held},
+                   {"a block's activations", memory.block},
+                   {kScratch, memory.scratch}};
+    stage_in(phase, ComponentKind::transformer, models_.transformer->groups(), phase.passes);
+    plan_.phases.push_back(std::move(phase));
+  }
+
+  void sound() {
+    PhasePlan phase{.name = "decode sound"};
+    phase.parts.push_back(
+        {"activations", sound_decode_memory(models_, inputs_.settings.audio.length, inputs_.settings.dtype)});
+    stage_in(phase, ComponentKind::audio_vae, models_.audio_decoder->groups());
+    stage_in(phase, ComponentKind::vocoder, models_.vocoder->groups());
+    plan_.phases.push_back(std::move(phase));
+  }
+
+  void video() {
+    PhasePlan phase{.name = "decode video"};
+    phase.parts.push_back({"video encoder", video_encoder_memory(inputs_.request)});
+    stage_in(phase, ComponentKind::vae, {&models_.video_decoder->decoder_group()});
+    const Bytes room = room_beside(phase.anonymous() + phase.page_cache());
+    const ltx2::DecodePlan decode = decode_within(room);
+    phase.parts.push_back({kFrames, static_cast<Bytes>(decode.memory)});
+    if (!decode.exact()) plan_.warnings.push_back(decode.warning);
+    plan_.phases.push_back(std::move(phase));
+  }
+
+  // As small as it can be where nothing fits.
+  ltx2::DecodePlan decode_within(Bytes room) const {
+    const Settings& settings = inputs_.settings;
+    try {
+      return plan_frames(models_, settings.video, settings.dtype, inputs_.request.decode, room);
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::does_not_fit) throw;
+      return plan_frames(models_, settings.video, settings.dtype, inputs_.request.decode,
+                         std::numeric_limits<std::int64_t>::max());
+    }
+  }
+
+  const RunInputs& inputs_;
+  const ModelSet& models_;
+  RunPlan plan_;
+};
+
+template <typename Range, typename Member>
+Bytes sum(const Range& range, Member member) {
+  return std::accumulate(range.begin(), range.end(), Bytes{0},
+                         [&](Bytes total, const auto& item) { return total + item.*member; });
+}
+
+Bytes held_at_once(const PhasePlan& phase, Bytes ComponentStaging::*what) {
+  if (!phase.in_turn || phase.staging.empty()) return sum(phase.staging, what);
+  return (*std::ranges::max_element(phase.staging, {}, what)).*what;
+}
+
+}  // namespace
+
+Bytes PhasePlan::tensors() const {
+  return sum(parts, &MemoryPart::bytes);
+}
+
+Bytes PhasePlan::anonymous() const {
+  return tensors() + held_at_once(*this, &ComponentStaging::anonymous);
+}
+
+Bytes PhasePlan::page_cache() const {
+  return held_at_once(*this, &ComponentStaging::page_cache);
+}
+
+Bytes PhasePlan::bytes_per_pass() const {
+  return sum(staging, &ComponentStaging::bytes_again);
+}
+
+Bytes PhasePlan::bytes_read() const {
+  return sum(staging, &ComponentStaging::bytes_once) + static_cast<Bytes>(passes - 1) * bytes_per_pass();
+}
+
+const PhasePlan* RunPlan::find(std::string_view name) const {
+  auto phase = std::ranges::find(phases, name, &PhasePlan::name);
+  return phase == phases.end() ? nullptr : &*phase;
+}
+
+const PhasePlan* RunPlan::too_large() const {
+  auto phase = std::ranges::find_if(phases, [&](const PhasePlan& p) { return memory(p) > budget.total; });
+  return phase == phases.end() ? nullptr : &*phase;
+}
+
+Bytes RunPlan::room_for_tensors(const PhasePlan& phase) const {
+  const Bytes taken = memory(phase) - phase.tensors();
+  return budget.total - std::min(taken, budget.total);
+}
+
+Bytes room_for_frames(const RunPlan& plan) {
+  const PhasePlan& phase = *plan.find("decode video");
+  const Bytes frames = std::ranges::find(phase.parts, kFrames, &MemoryPart::what)->bytes;
+  const Bytes others = plan.memory(phase) - frames + reserve_of(plan.budget);
+  const Bytes total = std::min(plan.budget.total, memory_budget(std::nullopt).total);
+  return total - std::min(total, others);
+}
+
+Bytes RunPlan::peak() const {
+  Bytes most = program;
+  for (const PhasePlan& phase : phases) most = std::max(most, memory(phase));
+  return most;
+}
+
+RunPlan plan_run(const RunInputs& inputs, const MemoryBudget& budget, Bytes program) {
+  return Planner(inputs, budget, program).run();
+}
+
+}  // namespace sluice::pipeline
