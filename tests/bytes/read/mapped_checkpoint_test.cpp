@@ -240,6 +240,43 @@ TEST_F(ColdFile, stays_in_the_page_cache_unless_it_is_to_be_dropped) {
   }
 }
 
+TEST_F(ColdFile, comes_into_memory_run_by_run_and_leaves_it_so_too) {
+  const MappedCheckpoint mapped(checkpoint_);
+  TensorInfo run = checkpoint_.tensors().front();
+  run.offset += run.size / 4;
+  run.size /= 2;
+  run.shape = {static_cast<std::int64_t>(run.size)};
+
+  const Bytes before = cached_bytes(path_);
+
+  mapped.bring(run);
+  EXPECT_GE(cached_bytes(path_), run.size);
+  EXPECT_LT(cached_bytes(path_), before + run.size + MiB(1));
+
+  mapped.drop(run);
+  EXPECT_LE(cached_bytes(path_), before + MiB(1));
+  EXPECT_EQ(mapped.view(run).size(), run.size);
+}
+
+TEST_F(ColdFile, is_not_dropped_where_it_is_to_be_kept) {
+  const MappedCheckpoint mapped(checkpoint_, CachePolicy::keep);
+  const TensorInfo& tensor = checkpoint_.tensors().front();
+
+  mapped.bring(tensor);
+  mapped.drop(tensor);
+
+  EXPECT_GE(cached_bytes(path_), tensor.size);
+}
+
+TEST_F(ColdFile, stops_coming_into_memory_when_it_is_cancelled) {
+  const MappedCheckpoint mapped(checkpoint_);
+  CancelToken cancel;
+  cancel.cancel();
+
+  EXPECT_THAT([&] { mapped.bring(checkpoint_.tensors().front(), &cancel); },
+              ThrowsError(ErrorKind::interrupted, HasSubstr("interrupted")));
+}
+
 TEST_F(ColdFile, is_read_ahead_only_with_prefetch) {
   static int advice;
   FaultySyscalls faults;  // puts the table back
