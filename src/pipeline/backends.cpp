@@ -64,14 +64,14 @@ std::unique_ptr<weights::WeightSource> Backends::source(
   } else {
     // Instead of a mapping that was refused: nothing stays but what is in use.
     if (to_map) staging.limits = {.resident_blocks = 0};
-    source = staged(table, plan_stage(table, order, staging.limits));
+    source = staged(table, plan_stage(table, order, staging.limits), staging.passes);
   }
   if (!before_each_group_) return source;
   return std::make_unique<ObservedSource>(std::move(source), before_each_group_);
 }
 
 std::unique_ptr<weights::WeightSource> Backends::staged(const weights::ComponentTable& table,
-                                                        weights::StagePlan plan) {
+                                                        weights::StagePlan plan, std::int64_t passes) {
   return weights::make_staged_source(table, std::move(plan),
                                      {.read = options_,
                                       .loaded = [this](const LoadReport& report) { note(report); },
@@ -80,7 +80,8 @@ std::unique_ptr<weights::WeightSource> Backends::staged(const weights::Component
                                             log_warning(warning);
                                             add_once(warnings_, warning);
                                           },
-                                      .cancel = cancel_});
+                                      .cancel = cancel_,
+                                      .passes = static_cast<std::size_t>(passes)});
 }
 
 Backends::Open& Backends::open(const Checkpoint& checkpoint, bool to_map) {

@@ -63,8 +63,8 @@ class Backends {
 
   Open& open(const Checkpoint& checkpoint, bool to_map);
   void map(Open& files);  // leaves it unmapped where `auto` may read instead
-  std::unique_ptr<weights::WeightSource> staged(const weights::ComponentTable& table,
-                                                weights::StagePlan plan);
+  std::unique_ptr<weights::WeightSource> staged(const weights::ComponentTable& table, weights::StagePlan plan,
+                                                std::int64_t passes);
   void note(const LoadReport& report);
 
   const ReadOptions options_;

@@ -68,7 +68,8 @@ ComponentStaging stage(const StagedComponent& component, const StagingRequest& r
                            .residence = decision.residence,
                            .limits = decision.limits,
                            .plan = plan_stage(component.table, component.order, decision.limits),
-                           .reason = decision.reason};
+                           .reason = decision.reason,
+                           .passes = component.passes};
   const bool in_place = decision.residence == Residence::mapped || decision.residence == Residence::window;
   staging.bytes_once = staging.plan.bytes_once();
   if (!in_place) {

@@ -43,6 +43,7 @@ struct ComponentStaging {
   weights::StageLimits limits;  // for plan_stage(), which then gives `plan` again
   weights::StagePlan plan;
   std::string reason;
+  std::int64_t passes = 1;
   Bytes anonymous = 0;    // slots and what stays
   Bytes page_cache = 0;   // of the component's files
   Bytes bytes_once = 0;   // read for the first pass

@@ -26,12 +26,13 @@ at::Tensor by_token(const at::Tensor& timestep) {
 }  // namespace
 
 Transformer::Transformer(TransformerConfig config) : config_(std::move(config)) {
-  ends_.name = "transformer ends";
+  entrance_.name = "transformer entrance";
+  exit_.name = "transformer exit";
   declare_ends(config_.video, video_, true);
   declare_ends(config_.audio, audio_, false);
   if (config_.keyframe_embedding) {
-    weights::ParameterScope(ends_).add("keyframes_abs_pos_embedding", keyframe_embedding_,
-                                       {1, config_.video.width()});
+    weights::ParameterScope(entrance_).add("keyframes_abs_pos_embedding", keyframe_embedding_,
+                                           {1, config_.video.width()});
   }
   blocks_ = std::vector<Block>(static_cast<std::size_t>(config_.num_layers));
   for (std::size_t index = 0; index < blocks_.size(); ++index) {
@@ -40,11 +41,11 @@ Transformer::Transformer(TransformerConfig config) : config_(std::move(config)) 
 }
 
 void Transformer::declare_ends(const StreamConfig& own, StreamEnds& ends, bool video) {
-  weights::ParameterScope scope(ends_);
+  const weights::ParameterScope scope(entrance_), exit(exit_);
   const std::int64_t width = own.width();
   const std::string audio = video ? "" : "audio_";
   nn::declare(scope / (audio + "proj_in"), ends.proj_in, {.in = own.in_channels, .out = width});
-  nn::declare(scope / (audio + "proj_out"), ends.proj_out, {.in = width, .out = own.out_channels});
+  nn::declare(exit / (audio + "proj_out"), ends.proj_out, {.in = width, .out = own.out_channels});
   declare(scope / (audio + "time_embed"), ends.time, width, own.text_modulation ? 9 : 6);
   if (config_.prompt_modulation() && config_.prompt_adaln) {
     declare(scope / (audio + "prompt_adaln"), ends.prompt, width, 2);
@@ -58,12 +59,13 @@ void Transformer::declare_ends(const StreamConfig& own, StreamEnds& ends, bool v
     nn::declare(caption / "linear_1", ends.caption.linear_1, {.in = config_.caption_channels, .out = width});
     nn::declare(caption / "linear_2", ends.caption.linear_2, {.in = width, .out = width});
   }
-  scope.add(audio + "scale_shift_table", ends.table, {2, width});
+  exit.add(audio + "scale_shift_table", ends.table, {2, width});
 }
 
 std::vector<const weights::ParameterGroup*> Transformer::groups() const {
-  std::vector<const weights::ParameterGroup*> groups = {&ends_};
+  std::vector<const weights::ParameterGroup*> groups = {&entrance_};
   for (const Block& block : blocks_) groups.push_back(&block.parameters);
+  groups.push_back(&exit_);
   return groups;
 }
 
@@ -119,7 +121,7 @@ std::vector<Streams> Transformer::forward(weights::WeightSource& source, const P
   std::vector<Streams> x(passes.size());
   std::vector<BlockContext> contexts;
   {
-    auto lease = source.acquire(ends_);
+    auto lease = source.acquire(entrance_);
     for (std::size_t i = 0; i < passes.size(); ++i) {
       if (!passes[i].perturbed_blocks.empty() && !config_.perturbed_attention) {
         throw Error(ErrorKind::usage,
@@ -143,7 +145,7 @@ std::vector<Streams> Transformer::forward(weights::WeightSource& source, const P
     }
     if (observer) observer(static_cast<std::int64_t>(b), x);
   }
-  auto lease = source.acquire(ends_);
+  auto lease = source.acquire(exit_);
   for (std::size_t i = 0; i < passes.size(); ++i) {
     x[i].video = leave(video_, contexts[i].video, x[i].video);
     x[i].audio = leave(audio_, contexts[i].audio, x[i].audio);

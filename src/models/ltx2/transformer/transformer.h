@@ -44,7 +44,7 @@ class Transformer {
   Transformer& operator=(const Transformer&) = delete;
 
   const TransformerConfig& config() const { return config_; }
-  std::vector<const weights::ParameterGroup*> groups() const;
+  std::vector<const weights::ParameterGroup*> groups() const;  // in the order of a pass
 
   // Told after each block with the streams of each pass; may throw to stop.
   using BlockObserver = std::function<void(std::int64_t block, const std::vector<Streams>&)>;
@@ -74,7 +74,8 @@ class Transformer {
   StreamEnds video_;
   StreamEnds audio_;
   at::Tensor keyframe_embedding_;  // [1, width]
-  weights::ParameterGroup ends_;
+  // Two groups, since the modulation in front of the blocks is as large as a block and is done with there.
+  weights::ParameterGroup entrance_, exit_;
   std::vector<Block> blocks_;
 };
 
