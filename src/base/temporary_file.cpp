@@ -138,15 +138,15 @@ TemporaryFile::~TemporaryFile() {
   if (!temporary_.empty()) ::unlink(temporary_.c_str());
 }
 
-void TemporaryFile::commit() {
-  {
+void TemporaryFile::commit(Flush flush) {
+  if (flush == Flush::yes) {
     File written = File::open_for_writing(temporary_);
     if (syscalls().fsync(written.descriptor()) != 0) throw cannot("flush to disk", target_, errno);
   }
   if (!rename_new() && ::rename(temporary_.c_str(), destination_.c_str()) != 0)
     throw cannot("rename the finished file", target_, errno);
   temporary_.clear();
-  flush_folder(folder_of(destination_));
+  if (flush == Flush::yes) flush_folder(folder_of(destination_));
 }
 
 // True if the file has its name now; false if a plain rename has to do.
@@ -160,10 +160,10 @@ bool TemporaryFile::rename_new() {
               fmt::format("the finished file is {}: give it the name that you want", kept.string()));
 }
 
-void write_text(const fs::path& target, std::string_view text) {
+void write_text(const fs::path& target, std::string_view text, Flush flush) {
   TemporaryFile file(target);
   write_all(File::open_for_writing(file.path()), std::as_bytes(std::span(text)), target);
-  file.commit();
+  file.commit(flush);
 }
 
 void remove_abandoned(const fs::path& folder,

@@ -11,6 +11,9 @@ namespace sluice {
 
 enum class Existing { refuse, overwrite };
 
+// no: the file outlives the program, but not for certain a power cut.
+enum class Flush { no, yes };
+
 // Error(usage / io) at once, before any work, when `target` cannot become a file: its folder is missing or
 // read-only, it is a folder or a device, or it exists and may not be overwritten (hint: --overwrite).
 void check_target(const std::filesystem::path& target, Existing existing);
@@ -30,7 +33,7 @@ class TemporaryFile {
   // fsync of the file, rename onto the target, fsync of the folder.  Error(io).  A target that was not there
   // when this began and is there now is somebody else's: it stays, the finished file keeps its temporary
   // name, and Error(io) names that.
-  void commit();
+  void commit(Flush flush = Flush::yes);
 
  private:
   bool rename_new();
@@ -42,7 +45,7 @@ class TemporaryFile {
 };
 
 // A small text file, whole.  Error(io).
-void write_text(const std::filesystem::path& target, std::string_view text);
+void write_text(const std::filesystem::path& target, std::string_view text, Flush flush = Flush::yes);
 
 // Removes what killed runs left in `folder` under temporary names, of targets that `wanted` says: nobody may
 // be writing those now.  Names that were too long to be kept whole are not recognized.

@@ -45,12 +45,13 @@ std::string checksum_of(const KeptTensors& kept) {
 
 }  // namespace
 
-void write_kept(const std::filesystem::path& path, const KeptTensors& kept, const std::string& owner) {
+void write_kept(const std::filesystem::path& path, const KeptTensors& kept, const std::string& owner,
+                Flush flush) {
   KeptTensors file{.tensors = {}, .metadata = kept.metadata};
   for (const auto& [name, tensor] : kept.tensors) file.tensors.emplace(name, tensor.contiguous());
   file.metadata[kOwner] = owner;
   file.metadata[kChecksum] = checksum_of(file);
-  weights::write_tensors(path, {file.tensors.begin(), file.tensors.end()}, file.metadata);
+  weights::write_tensors(path, {file.tensors.begin(), file.tensors.end()}, file.metadata, flush);
 }
 
 std::optional<KeptTensors> read_kept(const std::filesystem::path& path, const std::string& owner) {

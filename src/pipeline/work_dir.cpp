@@ -290,9 +290,17 @@ void WorkDir::attempt(const std::function<void()>& work) {
   }
 }
 
+// A flush takes longer than a step of a small model.
+Flush WorkDir::flush_now() {
+  const auto now = std::chrono::steady_clock::now();
+  if (now - flushed_ < std::chrono::seconds(2)) return Flush::no;
+  flushed_ = now;
+  return Flush::yes;
+}
+
 void WorkDir::write(const std::string& name, const KeptTensors& kept, const std::string& what) {
   attempt([&] {
-    write_kept(folder_->path() / name, kept, owner_);
+    write_kept(folder_->path() / name, kept, owner_, flush_now());
     kept_ = what;
   });
 }

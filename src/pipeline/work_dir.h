@@ -9,6 +9,7 @@
 //   other work folder beside it serves whose identity is the same.
 // - Without it a run starts over; earlier work stays until there is something new to keep.
 // - Keeping never fails a run: a full disk or refused memory is a warning.
+// - All of it outlives a kill; a power cut may cost the last two seconds.
 // One thread.
 
 #include "pipeline/decode_phases.h"
@@ -20,6 +21,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include <chrono>
 #include <filesystem>
 #include <functional>
 #include <optional>
@@ -69,6 +71,7 @@ class WorkDir {
   std::optional<KeptTensors> read(const std::string& name) const;
   void attempt(const std::function<void()>& work);
   void write(const std::string& name, const KeptTensors& kept, const std::string& what);
+  Flush flush_now();
 
   const PreparedRun& run_;
   nlohmann::json identity_;
@@ -77,6 +80,7 @@ class WorkDir {
   bool resumes_ = false;
   bool begun_ = false;  // the folder is this run's
   bool warned_ = false;
+  std::chrono::steady_clock::time_point flushed_{};
   std::string kept_;  // "the latents after 5 of 8 steps"; empty: nothing
 };
 

@@ -2,7 +2,6 @@
 
 #include "base/file.h"
 #include "base/output_name.h"
-#include "base/temporary_file.h"
 #include "bytes/format/checksum.h"
 #include "pipeline/json_text.h"
 
@@ -155,7 +154,7 @@ void WorkFolder::begin(WorkMarker marker) {
   remove_files();
   marker_ = std::move(marker);
   try {
-    write_marker();
+    write_marker(Flush::yes);
   } catch (...) {  // nothing is to stay that is not known for what it is
     marker_.reset();
     if (made) fs::remove(folder_, failed);
@@ -170,18 +169,18 @@ void WorkFolder::go_on(const WorkMarker& marker) {
       marker_->outputs.push_back(output);
   }
   marker_->frames_dir = marker.frames_dir;
-  write_marker();
+  write_marker(Flush::yes);
 }
 
 void WorkFolder::finishing(const fs::path& output) {
   const std::string name = recorded_name(output);
   if (std::ranges::find(marker_->finishing, name) != marker_->finishing.end()) return;
   marker_->finishing.push_back(name);
-  write_marker();
+  write_marker(Flush::no);
 }
 
-void WorkFolder::write_marker() const {
-  write_text(folder_ / kMarker, json_text(marker_json(*marker_)) + "\n");
+void WorkFolder::write_marker(Flush flush) const {
+  write_text(folder_ / kMarker, json_text(marker_json(*marker_)) + "\n", flush);
 }
 
 void WorkFolder::remove_files() const {

@@ -3,6 +3,8 @@
 // that two runs never work with one at a time.  A marker file tells folders made here from any other; those
 // are never touched.  What is kept is none of its business.  One thread.
 
+#include "base/temporary_file.h"
+
 #include <sluice/sluice.h>
 
 #include <nlohmann/json.hpp>
@@ -59,7 +61,7 @@ class WorkFolder {
   void remove();
 
  private:
-  void write_marker() const;
+  void write_marker(Flush flush) const;
   void remove_files() const;
 
   std::filesystem::path folder_;

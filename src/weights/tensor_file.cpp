@@ -29,14 +29,14 @@ TensorMap read_tensors(const std::filesystem::path& path) {
 }
 
 void write_tensors(const std::filesystem::path& path, const NamedTensors& tensors,
-                   const std::map<std::string, std::string>& metadata) {
+                   const std::map<std::string, std::string>& metadata, Flush flush) {
   std::vector<bytes::TensorSpec> specs;
   for (const auto& [name, tensor] : tensors) {
     specs.push_back({name, from_scalar_type(tensor.scalar_type()), tensor.sizes().vec()});
   }
   bytes::SafetensorsWriter writer(path, std::move(specs), metadata);
   for (const auto& [name, tensor] : tensors) writer.append(bytes_of(tensor.contiguous()));
-  writer.finish();
+  writer.finish(flush);
 }
 
 struct TensorStream::State {

@@ -1,6 +1,7 @@
 #pragma once
 // Tensors from and to safetensors files: latents, traces, injected values.  For files that fit in memory.
 
+#include "base/temporary_file.h"
 #include "weights/named_tensors.h"
 
 #include <filesystem>
@@ -15,7 +16,7 @@ TensorMap read_tensors(const std::filesystem::path& path);
 
 // CPU tensors of any dtype safetensors knows; the file appears when complete.
 void write_tensors(const std::filesystem::path& path, const NamedTensors& tensors,
-                   const std::map<std::string, std::string>& metadata = {});
+                   const std::map<std::string, std::string>& metadata = {}, Flush flush = Flush::yes);
 
 // A file whose tensors come one by one, in an order and of shapes known beforehand.  All are f32.
 class TensorStream {

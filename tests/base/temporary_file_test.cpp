@@ -130,6 +130,31 @@ TEST(TemporaryFile, that_cannot_be_created_names_target_and_reason) {
       ThrowsError(ErrorKind::io, AllOf(HasSubstr("/no/such/folder/out.mp4"), HasSubstr("no such file"))));
 }
 
+TEST(Abandoned, files_of_the_wanted_targets_are_removed_and_no_others) {
+  TemporaryFolder folder;
+  for (const char* name :
+       {".clip.mp4.0123abcd.partial", ".clip.mp4.89ef0123.partial", ".other.mp4.0123abcd.partial",
+        ".clip.mp4.0123abc.partial", ".clip.mp4.0123ABCD.partial", ".clip.mp4.partial",
+        "clip.mp4.0123abcd.partial", "clip.mp4"}) {
+    write_file(folder / name, "");
+  }
+
+  remove_abandoned(folder.path(), [](std::string_view target) { return target == "clip.mp4"; });
+
+  EXPECT_THAT(folder.names(), UnorderedElementsAre(".other.mp4.0123abcd.partial", ".clip.mp4.0123abc.partial",
+                                                   ".clip.mp4.0123ABCD.partial", ".clip.mp4.partial",
+                                                   "clip.mp4.0123abcd.partial", "clip.mp4"));
+}
+
+TEST(Abandoned, temporary_files_are_recognized_as_they_are_made) {
+  TemporaryFolder folder;
+  TemporaryFile file(folder / "clip.mp4");
+
+  remove_abandoned(folder.path(), [](std::string_view target) { return target == "clip.mp4"; });
+
+  EXPECT_THAT(folder.names(), IsEmpty());
+}
+
 TEST(CheckTarget, accepts_a_new_file_and_one_to_overwrite) {
   TemporaryFolder folder;
   write_file(folder / "old", "");

@@ -122,12 +122,12 @@ void SafetensorsWriter::append(std::span<const std::byte> bytes) {
   state_->remaining -= bytes.size();
 }
 
-void SafetensorsWriter::finish() {
+void SafetensorsWriter::finish(Flush flush) {
   if (state_->remaining != 0) {
     throw Error(ErrorKind::internal, fmt::format("{}: {} bytes of its table were not written",
                                                  state_->temporary.target().string(), state_->remaining));
   }
-  state_->temporary.commit();
+  state_->temporary.commit(flush);
 }
 
 void write_safetensors(const std::filesystem::path& path, std::span<const TensorData> tensors,

@@ -4,6 +4,8 @@
 // when complete: it is written to a temporary name beside it, flushed to disk and renamed; destroying an
 // unfinished writer removes it.
 
+#include "base/temporary_file.h"
+
 #include <sluice/checkpoint.h>
 
 #include <filesystem>
@@ -41,7 +43,7 @@ class SafetensorsWriter {
   void append(std::span<const std::byte> bytes);
 
   // Every byte of the table must have been appended: Error(internal) otherwise.  fsync, rename.
-  void finish();
+  void finish(Flush flush = Flush::yes);
 
  private:
   struct State;
