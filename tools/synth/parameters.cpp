@@ -24,8 +24,10 @@ using Groups = std::vector<const weights::ParameterGroup*>;
 
 void append(std::vector<NamedShape>& to, const Groups& groups) {
   for (const auto* group : groups) {
-    for (const weights::Parameter& parameter : group->parameters)
-      to.push_back({parameter.name, parameter.shape});
+    for (const weights::Parameter& parameter : group->parameters) {
+      if (parameter.rows.begin == 0)  // else more of a tensor that is listed already
+        to.push_back({parameter.name, parameter.shape});
+    }
   }
 }
 

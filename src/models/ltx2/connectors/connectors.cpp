@@ -6,6 +6,9 @@
 #include <ATen/core/grad_mode.h>
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <numeric>
+
 namespace sluice::ltx2 {
 
 Connectors::Connectors(const ConnectorsConfig& config, Bytes projection_tile)
@@ -15,10 +18,14 @@ Connectors::Connectors(const ConnectorsConfig& config, Bytes projection_tile)
 
 std::vector<const weights::ParameterGroup*> Connectors::groups() const {
   std::vector<const weights::ParameterGroup*> all = projections.groups();
-  for (const Connector* connector : {&video, &audio}) {
-    for (const auto* group : connector->groups()) all.push_back(group);
-  }
+  for (const auto* group : pass()) all.push_back(group);
   return all;
+}
+
+std::vector<const weights::ParameterGroup*> Connectors::pass() const {
+  std::vector<const weights::ParameterGroup*> order = video.groups();
+  for (const auto* group : audio.groups()) order.push_back(group);
+  return order;
 }
 
 PaddedFeatures padded_left(TextFeatures features, std::int64_t tokens) {
@@ -50,6 +57,15 @@ std::vector<TextContext> connect(const Connectors& connectors, weights::WeightSo
     contexts.push_back({.video_text = video[i], .audio_text = audio[i], .mask = seen});
   }
   return contexts;
+}
+
+std::int64_t connectors_memory(const ConnectorsConfig& config, std::span<const std::int64_t> lengths,
+                               at::ScalarType compute_dtype) {
+  const std::int64_t all = std::accumulate(lengths.begin(), lengths.end(), std::int64_t{0});
+  const std::int64_t video_text =
+      all * config.video.width() * static_cast<std::int64_t>(elementSize(compute_dtype));
+  return std::max(connector_memory(config.video, lengths, compute_dtype),
+                  video_text + connector_memory(config.audio, lengths, compute_dtype));
 }
 
 TextContext text_context(const Connectors& connectors, weights::WeightSource& source,

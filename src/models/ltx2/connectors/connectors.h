@@ -3,7 +3,7 @@
 // states to the two contexts that the transformer attends to.  Follows diffusers' LTX2TextConnectors.  Every
 // weight is leased once for all prompts.
 //
-//   FeatureAccumulator features(connectors.projections, source, {tokens, …}, dtype);   // of each prompt
+//   FeatureAccumulator features(connectors.projections, projections_source, {tokens, …}, dtype);
 //   hidden_states(gemma, text_source, inputs, [&](auto p, auto k, auto& state) { features.add(p, k, state);
 //   }); std::vector<PaddedFeatures> prompts; for (TextFeatures& prompt : features.finish())
 //   prompts.push_back(padded_left(std::move(prompt), 1024)); std::vector<TextContext> contexts =
@@ -21,10 +21,11 @@ struct Connectors {
   explicit Connectors(const ConnectorsConfig& config, Bytes projection_tile = kProjectionTile);
 
   const ConnectorsConfig& config() const { return projections.config; }
-  std::vector<const weights::ParameterGroup*> groups() const;
-  // What a text phase leases, in this order, each once (the projections once a pass of
-  // plan_shares()): projections, video connector, audio connector.
-  std::vector<const weights::ParameterGroup*> pass() const { return groups(); }
+  std::vector<const weights::ParameterGroup*> groups() const;  // projections, then pass()
+  // What a text phase leases after the projections, in this order, each once: video connector, audio
+  // connector.  The projections (projections.groups()) are gone through by themselves, once a pass of
+  // plan_shares().
+  std::vector<const weights::ParameterGroup*> pass() const;
 
   TextProjections projections;
   Connector video, audio;
@@ -51,6 +52,11 @@ PaddedFeatures padded_left(TextFeatures features, std::int64_t tokens);
 // for a length that the registers do not divide.
 std::vector<TextContext> connect(const Connectors& connectors, weights::WeightSource& source,
                                  std::span<const PaddedFeatures> prompts, at::ScalarType compute_dtype);
+
+// Bytes of the activations of connect(), the largest sum at once, for rows of these lengths; the contexts are
+// among them.
+std::int64_t connectors_memory(const ConnectorsConfig& config, std::span<const std::int64_t> lengths,
+                               at::ScalarType compute_dtype);
 
 // The contexts of a batch of ready states and their mask, as extract_features() takes them.
 TextContext text_context(const Connectors& connectors, weights::WeightSource& source,

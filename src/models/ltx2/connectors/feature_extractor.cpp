@@ -240,15 +240,20 @@ FeatureMemory feature_memory(const ConnectorsConfig& config, std::int64_t tokens
                              const FeatureLimits& limits) {
   const StateShares plan = plan_shares(config, tokens, dtype, limits);
   const auto size = static_cast<std::int64_t>(elementSize(dtype));
-  const std::int64_t streams =
+  const std::int64_t widths =
       config.per_modality_projections ? config.video.width() + config.audio.width() : config.caption_channels;
-  const std::int64_t sums = tokens * streams * 4;
-  // The rows' columns, laid out anew beside the widened rows.
-  const std::int64_t columns = kRowsAtOnce * config.feature_columns() * size * 2;
+  const std::int64_t sums = tokens * widths * 4;
+  const std::int64_t columns = kRowsAtOnce * config.caption_channels * plan.held * plan.share * size;
   FeatureMemory memory{.held = static_cast<std::int64_t>(plan.held_bytes)};
   if (plan.passes > 1) memory.held += sums;
-  memory.projecting = static_cast<std::int64_t>(plan.held_bytes) + sums + columns;
+  // At the end the features in the compute dtype stand beside the sums; the states are gone by then.
+  memory.projecting =
+      std::max(static_cast<std::int64_t>(plan.held_bytes) + columns, tokens * widths * size) + sums;
   return memory;
+}
+
+Bytes projection_scratch(const ConnectorsConfig& config, at::ScalarType dtype) {
+  return static_cast<Bytes>(kRowsAtOnce * config.feature_columns()) * elementSize(dtype);
 }
 
 }  // namespace sluice::ltx2

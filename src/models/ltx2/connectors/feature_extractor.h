@@ -91,12 +91,15 @@ at::Tensor norm_state(const ConnectorsConfig& config, const at::Tensor& hidden);
 // padding: for comparison with the reference.
 at::Tensor norm_states(const ConnectorsConfig& config, const at::Tensor& states, const at::Tensor& mask);
 
-// Bytes of all that an accumulator keeps and makes: while states are added, and while it projects.
+// Bytes of what an accumulator keeps, while states are added and, the same among it, while it projects.
 struct FeatureMemory {
   std::int64_t held = 0;
-  std::int64_t projecting = 0;  // the held states among it
+  std::int64_t projecting = 0;
 };
 FeatureMemory feature_memory(const ConnectorsConfig& config, std::int64_t tokens, at::ScalarType dtype,
                              const FeatureLimits& limits);
+
+// Bytes of scratch (kernels/scratch.h) in which rows of projections of another dtype are widened.
+Bytes projection_scratch(const ConnectorsConfig& config, at::ScalarType dtype);
 
 }  // namespace sluice::ltx2

@@ -1,5 +1,6 @@
 #include "models/ltx2/text/gemma_layer.h"
 
+#include "kernels/attention.h"
 #include "kernels/norm.h"
 
 #include <ATen/ATen.h>
@@ -7,7 +8,6 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
-#include <optional>
 #include <utility>
 
 namespace sluice::ltx2 {
@@ -37,12 +37,6 @@ void norm_and_rotate(const GemmaConfig& config, at::Tensor& x, const at::Tensor&
                             {of_every_head(angles.cos), of_every_head(angles.sin)});
 }
 
-// Row q, column k: k <= q and k > q - window; none: plain causal.
-std::optional<at::Tensor> window_mask(const GemmaConfig& config, GemmaLayerKind kind, std::int64_t tokens) {
-  if (kind == GemmaLayerKind::full || tokens <= config.sliding_window) return std::nullopt;
-  return at::ones({tokens, tokens}, at::kBool).tril_().triu_(1 - config.sliding_window);
-}
-
 at::Tensor attention(const GemmaConfig& config, const GemmaLayer& layer, const at::Tensor& x,
                      const GemmaAngles& angles) {
   const GemmaAttention& weights = layer.self_attn;
@@ -54,12 +48,13 @@ at::Tensor attention(const GemmaConfig& config, const GemmaLayer& layer, const a
   auto split_heads = [&](const at::Tensor& projected) {  // -> [1, heads, tokens, head_dim]
     return projected.unflatten(1, {-1, config.head_dim}).transpose(0, 1).unsqueeze(0);
   };
-  const std::optional<at::Tensor> mask = window_mask(config, layer.kind, x.size(0));
-  const double scale = 1.0 / std::sqrt(config.query_pre_attn_scalar);
-  at::Tensor out =
-      at::scaled_dot_product_attention(split_heads(q), split_heads(k), split_heads(v), mask,
-                                       /*dropout_p=*/0.0, /*is_causal=*/!mask, scale, /*enable_gqa=*/true);
-  return nn::linear(weights.o_proj, out.squeeze(0).transpose(0, 1).flatten(1));  // [tokens, hidden]
+  const bool sliding = layer.kind == GemmaLayerKind::sliding;
+  at::Tensor out = kernels::attention(split_heads(q), split_heads(k), split_heads(v),
+                                      {.bias = {},
+                                       .scale = 1.0 / std::sqrt(config.query_pre_attn_scalar),
+                                       .visible = kernels::Visible::up_to_own,
+                                       .window = sliding ? config.sliding_window : 0});
+  return nn::linear(weights.o_proj, out.squeeze(0));  // [tokens, hidden]
 }
 
 void multiply_by_up(const nn::Linear& up, GemmaRow& row) {

@@ -180,11 +180,11 @@ class WatchedSource final : public weights::WeightSource {
   TensorSource inner_;
 };
 
-TEST_P(ConnectorsParity, leases_every_group_once_for_all_prompts_in_the_order_of_pass) {
+TEST_P(ConnectorsParity, leases_every_group_once_for_all_prompts_in_their_order) {
   Case the_case(GetParam(), Bytes(700));
   WatchedSource source(the_case.tensors);
   std::vector<std::string> order;
-  for (const weights::ParameterGroup* group : the_case.connectors.pass()) {
+  for (const weights::ParameterGroup* group : the_case.connectors.groups()) {
     if (!group->parameters.empty()) order.push_back(group->name);
   }
 
