@@ -1,154 +1,24 @@
 #include "weights/stage.h"
 
 #include "support/faulty_syscalls.h"
-#include "support/synthetic_file.h"
 #include "support/throws_error.h"
-#include "weights/tensor_file.h"
+#include "weights/random_component.h"
 
-#include <ATen/ATen.h>
-#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include <algorithm>
-#include <deque>
-#include <filesystem>
-#include <fstream>
+#include <array>
 #include <numeric>
-#include <random>
-#include <thread>
 
 namespace sluice::weights {
 namespace {
 
 using test::FaultySyscalls;
-using test::SyntheticFile;
-using test::TemporaryFolder;
 using test::ThrowsError;
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-
-std::string_view bytes_of(const at::Tensor& tensor) {
-  return {static_cast<const char*>(tensor.const_data_ptr()), tensor.nbytes()};
-}
-
-// Random groups over a random file: matrices of any dtype and size, quantized ones, rows of a shared matrix,
-// tensors at odd addresses.
-class Component {
- public:
-  explicit Component(std::mt19937& random, std::size_t groups = 0) : random_(random) {
-    if (groups == 0) groups = 1 + random() % 7;
-    SyntheticFile file;
-    for (std::size_t i = 0; i < groups; ++i) add_group(file, i);
-    add_shared(file);
-    file.write_to(path);
-    table = whole_checkpoint("component", Checkpoint::open(path));
-    for (const auto& [weight, format] : quantized_) quantize(weight, format);
-    values = read_tensors(path);
-  }
-
-  std::vector<const ParameterGroup*> order() const {
-    std::vector<const ParameterGroup*> order;
-    for (const ParameterGroup& group : groups) order.push_back(&group);
-    return order;
-  }
-
-  // Every leased tensor of the group has the file's bytes.
-  ::testing::AssertionResult holds(std::size_t group) const {
-    for (const Expected& expected : expected_.at(group)) {
-      const std::string_view wanted =
-          bytes_of(values.at(expected.tensor)).substr(expected.offset, expected.size);
-      if (expected.slot->defined() && bytes_of(*expected.slot) == wanted) continue;
-      return ::testing::AssertionFailure() << groups[group].name << ": " << expected.tensor;
-    }
-    return ::testing::AssertionSuccess();
-  }
-
-  TemporaryFolder folder;
-  const std::filesystem::path path = folder / "model.safetensors";
-  ComponentTable table;
-  TensorMap values;
-  std::deque<ParameterGroup> groups;
-
- private:
-  struct Expected {
-    std::string tensor;
-    Bytes offset, size;
-    const at::Tensor* slot;
-  };
-
-  at::Tensor& slot() { return slots_.emplace_back(); }
-
-  void expect(const std::string& tensor, const at::Tensor& slot, Bytes size, Bytes offset = 0) {
-    expected_.back().push_back({tensor, offset, size, &slot});
-  }
-
-  void add_group(SyntheticFile& file, std::size_t index) {
-    groups.push_back({fmt::format("group {}", index), {}});
-    expected_.emplace_back();
-    const ParameterScope scope(groups.back(), std::to_string(index));
-    // Some groups are small, and so stay.
-    const std::int64_t scale = random_() % 4 == 0 ? 1 : 40;
-    for (std::size_t i = 0, count = 1 + random_() % 4; i < count; ++i) {
-      const std::string name = std::to_string(i), full = fmt::format("{}.{}", index, i);
-      const std::int64_t rows = 1 + static_cast<std::int64_t>(random_() % 50) * scale;
-      if (random_() % 3 == 0)
-        file.tensor(full + ".odd", Dtype::U8, {1 + static_cast<std::int64_t>(random_() % 9)});
-      at::Tensor& values = slot();
-      at::Tensor& scales = slot();
-      switch (random_() % 4) {
-        case 0:
-          file.tensor(full, Dtype::F32, {rows, 30});
-          scope.add(name, values, {rows, 30});
-          expect(full, values, static_cast<Bytes>(rows) * 120);
-          break;
-        case 1:
-          file.tensor(full, Dtype::BF16, {rows, 30});
-          scope.add_matrix(name, values, scales, {rows, 30});
-          expect(full, values, static_cast<Bytes>(rows) * 60);
-          break;
-        case 2:
-          file.tensor(full, Dtype::F8_E4M3, {rows, 33}).tensor(full + ".scale", Dtype::F32, {});
-          scope.add_matrix(name, values, scales, {rows, 33});
-          quantized_[full] = QuantFormat::fp8;
-          expect(full, values, static_cast<Bytes>(rows) * 33);
-          expect(full + ".scale", scales, 4);
-          break;
-        default:
-          file.tensor(full, Dtype::U8, {rows * 32, 1}).tensor(full + ".scale", Dtype::F32, {rows});
-          scope.add_matrix(name, values, scales, {rows, 64});
-          quantized_[full] = QuantFormat::nf4;
-          expect(full, values, static_cast<Bytes>(rows) * 32);
-          expect(full + ".scale", scales, static_cast<Bytes>(rows) * 4);
-      }
-    }
-  }
-
-  // Each group takes seven rows of it.
-  void add_shared(SyntheticFile& file) {
-    const auto rows = static_cast<std::int64_t>(groups.size()) * 7;
-    file.tensor("shared", Dtype::U8, {rows * 32, 1}).tensor("shared.scale", Dtype::F32, {rows});
-    quantized_["shared"] = QuantFormat::nf4;
-    for (std::size_t i = 0; i < groups.size(); ++i) {
-      at::Tensor& values = slot();
-      at::Tensor& scales = slot();
-      const RowRange range{static_cast<std::int64_t>(i) * 7, 7};
-      ParameterScope(groups[i]).add_matrix("shared", values, scales, {rows, 64}, range);
-      expected_[i].push_back({"shared", i * 7 * 32, 7 * 32, &values});
-      expected_[i].push_back({"shared.scale", i * 7 * 4, 7 * 4, &scales});
-    }
-  }
-
-  void quantize(const std::string& weight, QuantFormat format) {
-    table.quantized[weight] = {format, table.tensors.at(weight + ".scale"), {}};
-  }
-
-  std::mt19937& random_;
-  std::deque<at::Tensor> slots_;
-  std::map<std::string, QuantFormat> quantized_;
-  std::vector<std::vector<Expected>> expected_;
-};
 
 constexpr ReadOptions kSmallReads{.chunk = KiB(64), .pool = KiB(256)};
 
@@ -157,12 +27,6 @@ ReadOptions reading_with(ReadBackend backend, unsigned threads = 1) {
   options.backend = backend;
   options.threads = threads;
   return options;
-}
-
-Bytes largest_of(const StagePlan& plan) {
-  Bytes largest = 0;
-  for (const StagePlan::Group& group : plan.groups) largest = std::max(largest, group.bytes);
-  return largest;
 }
 
 TEST(StagedSource, gives_the_files_bytes_for_every_plan_backend_and_thread_count_pass_after_pass) {
@@ -427,69 +291,6 @@ TEST_F(Staged, refuses_a_group_that_is_not_in_its_plan) {
   const ParameterGroup other{"other", {}};
 
   EXPECT_THAT([&] { source->acquire(other); }, ThrowsError(ErrorKind::internal, HasSubstr("'other'")));
-}
-
-TEST(PlanStage, keeps_small_groups_and_as_many_large_ones_as_were_asked_for_at_equal_distances) {
-  SyntheticFile file;
-  file.tensor("small.weight", Dtype::BF16, {10});
-  std::deque<ParameterGroup> groups;
-  std::vector<const ParameterGroup*> order;
-  at::Tensor slot;
-  auto add = [&](const std::string& name, std::int64_t size) {
-    groups.push_back({name, {}});
-    ParameterScope(groups.back(), name).add("weight", slot, {size});
-    order.push_back(&groups.back());
-  };
-  add("small", 10);
-  for (int i = 0; i < 8; ++i) {
-    const std::int64_t size = i == 3 ? 6000 : 5000;
-    file.tensor(fmt::format("{}.weight", i), Dtype::BF16, {size});
-    add(std::to_string(i), size);
-  }
-  const auto written = file.write();
-  const ComponentTable table = whole_checkpoint("component", Checkpoint::open(written.path()));
-
-  const StagePlan plan = plan_stage(table, order, {.budget = 0, .resident_blocks = 2, .slots = 3});
-
-  std::vector<bool> resident;
-  for (const StagePlan::Group& group : plan.groups) resident.push_back(group.resident);
-  EXPECT_THAT(resident, ElementsAre(true, false, false, false, true, false, false, false, true));
-  EXPECT_EQ(plan.large_groups(), 8u);
-  EXPECT_EQ(plan.large_resident(), 2u);
-  EXPECT_EQ(plan.slots, 3u);
-  EXPECT_EQ(plan.bytes_once(), 20u + 12000 + 7 * 10000);
-  EXPECT_EQ(plan.bytes_per_pass(), 6 * 10000u);
-  EXPECT_GE(plan.slot_bytes, 10000u);
-  EXPECT_EQ(plan.slot_bytes % 4096, 0u);
-  EXPECT_EQ(plan.memory(), plan.resident_bytes + 3 * plan.slot_bytes);
-
-  // Whatever is asked for, more than all do not stay.
-  EXPECT_EQ(plan_stage(table, order, {.resident_blocks = 100}).large_resident(), 8u);
-  EXPECT_EQ(plan_stage(table, order, {.resident_blocks = 100}).slots, 0u);
-  // Where each has a slot, nothing is read twice.
-  EXPECT_EQ(plan_stage(table, order, {.resident_blocks = 7}).bytes_per_pass(), 0u);
-}
-
-TEST(PlanStage, keeps_what_the_budget_holds_and_is_the_smallest_where_it_holds_nothing) {
-  std::mt19937 random(5);
-  Component component(random, 7);
-  const auto order = component.order();
-  const StagePlan whole = plan_stage(component.table, order);
-  EXPECT_EQ(whole.slots, 0u);
-  EXPECT_EQ(whole.bytes_per_pass(), 0u);
-  std::size_t kept = whole.large_groups();
-  for (Bytes budget = whole.memory() + 1; budget > 0; budget = budget * 9 / 10) {
-    const StagePlan plan = plan_stage(component.table, order, {.budget = budget});
-    EXPECT_LE(plan.large_resident(), kept);
-    kept = plan.large_resident();
-    if (plan.memory() > budget) {
-      EXPECT_EQ(plan.slots, 1u);
-      EXPECT_EQ(kept, 0u);
-    }
-  }
-  EXPECT_EQ(kept, 0u);
-  EXPECT_EQ(plan_stage(component.table, order, {.budget = 0}).slots, 1u);
-  EXPECT_GE(plan_stage(component.table, order, {.budget = 0}).slot_bytes, largest_of(whole));
 }
 
 }  // namespace
