@@ -1,6 +1,7 @@
 // One generation from request to files: text, denoise, decode sound, decode video.
 #include "base/allocator.h"
 #include "base/log.h"
+#include "base/process_usage.h"
 #include "base/system_memory.h"
 #include "base/temporary_file.h"
 #include "kernels/memory_pool.h"
@@ -26,6 +27,7 @@
 #include <fmt/format.h>
 
 #include <optional>
+#include <utility>
 #include <variant>
 
 namespace sluice {
@@ -181,7 +183,10 @@ class GenerateRun {
     auto source = backends_.source(run_.models.table(ltx2::ComponentKind::transformer), order);
     DenoiseEvents events;
     events.after_block = [&](std::int64_t, std::int64_t) { stop_if_cancelled(); };
+    ProcessUsage before = process_usage();
     events.after_step = [&](std::int64_t step, const Latents& latents) {
+      const ProcessUsage now = process_usage();
+      figures_.steps.push_back({(now - std::exchange(before, now)).seconds, anonymous_memory()});
       backends_.check();
       work_.keep(StepLatents{step + 1, latents});
       trace.step(step, latents);

@@ -40,6 +40,11 @@ json run_report(const PreparedRun& run, const Backends& backends, const RunFigur
                  {"warnings", run.settings.warnings},
                  {"memory_limit", run.plan.budget.total},
                  {"phases", phase_rows(run, figures)}};
+  json& steps = report["steps"] = {{"seconds", json::array()}, {"anonymous", json::array()}};
+  for (const StepFigures& step : figures.steps) {
+    steps["seconds"].push_back(step.seconds);
+    steps["anonymous"].push_back(step.anonymous);
+  }
   for (const std::string& warning : backends.warnings()) report["warnings"].push_back(warning);
   if (run.positive && run.positive->tokens) {
     report["prompt"] = {{"tokens", run.positive->tokens->tokens},

@@ -15,9 +15,15 @@
 
 namespace sluice::pipeline {
 
+struct StepFigures {
+  double seconds = 0;
+  Bytes anonymous = 0;  // what the process holds behind the step
+};
+
 struct RunFigures {
   Bytes anonymous_before = 0;  // what the process had when the run began
   std::vector<PhaseFigures> phases;
+  std::vector<StepFigures> steps;  // of those that were computed
   std::optional<media::SoundFit> sound_fit;
   std::string resumed;  // "after 5 of 8 steps"; empty: from the start
 };
