@@ -230,6 +230,50 @@ TEST_F(Gemma, computes_in_f32_from_bf16_weights_as_from_widened_ones) {
   EXPECT_LT(test::error_of_max(states(prompt, narrow_source), states(prompt, widened_source)), 1e-6);
 }
 
+// The matrices that may be quantized in fp8 with a scale each, everything else as it is.
+class Fp8Source final : public weights::WeightSource {
+ public:
+  explicit Fp8Source(test::TensorMap tensors) : inner_(std::move(tensors)) {}
+
+  static constexpr float kScale = 0.01F;
+  static at::Tensor narrowed(const at::Tensor& matrix) { return (matrix / kScale).to(at::kFloat8_e4m3fn); }
+
+  weights::WeightLease acquire(const weights::ParameterGroup& group) override {
+    weights::WeightLease lease = inner_.acquire(group);
+    for (const weights::Parameter& parameter : group.parameters) {
+      if (!parameter.scales) continue;
+      *parameter.slot = narrowed(*parameter.slot);
+      *parameter.scales = at::full({1}, kScale, at::TensorOptions().dtype(at::kFloat));
+    }
+    return lease;
+  }
+  at::Tensor rows(const weights::Parameter& table, std::span<const std::int64_t> ids) override {
+    return inner_.rows(table, ids);
+  }
+  void check() const override {}
+  Bytes bytes_read() const override { return 0; }
+
+ private:
+  TensorSource inner_;
+};
+
+TEST_F(Gemma, computes_from_quantized_matrices_as_from_widened_ones) {
+  test::TensorMap widened = tensors;
+  for (auto& [name, tensor] : widened) {
+    if (name.find("_proj.") != std::string::npos)
+      tensor = Fp8Source::narrowed(tensor).to(at::kFloat) * Fp8Source::kScale;
+  }
+  Fp8Source quantized(tensors);
+  TensorSource widened_source(widened);
+  const Prompt prompt = prompt_of(fixture, 0);
+
+  EXPECT_LT(test::error_of_max(states(prompt, quantized), states(prompt, widened_source)), 1e-6);
+  EXPECT_GT(test::error_of_max(states(prompt, quantized),
+                               fixture.output("hidden_states")[0].narrow(
+                                   0, prompt.offset, static_cast<std::int64_t>(prompt.ids.size()))),
+            1e-4);
+}
+
 TEST_F(Gemma, scales_embeddings_by_the_root_rounded_to_the_compute_dtype) {
   TensorSource source(test::converted(tensors, at::kBFloat16));
   Prompt prompt = prompt_of(fixture, 0);
