@@ -143,12 +143,13 @@ TEST(Linear, a_token_gets_the_same_among_others_as_alone) {
 
 TEST(Linear, takes_any_number_of_axes_and_strides) {
   at::manual_seed(2);
-  const at::Tensor x = at::randn({24, 3, 2}).permute({2, 1, 0}), weight = at::randn({7, 24});
+  const at::Tensor x = at::randn({24, 3, 2}).permute({2, 1, 0}), values = at::randn({7, 24});
+  const Matrix weight(values);
 
   const at::Tensor y = linear(x, weight, {});
 
   EXPECT_EQ(y.sizes(), (std::vector<std::int64_t>{2, 3, 7}));
-  EXPECT_LT(difference(y, at::matmul(x.to(at::kDouble), weight.to(at::kDouble).t())), 2e-6);
+  EXPECT_LT(difference(y, at::matmul(x.to(at::kDouble), values.to(at::kDouble).t())), 2e-6);
   EXPECT_EQ(linear(at::empty({0, 24}), weight, {}).sizes(), (std::vector<std::int64_t>{0, 7}));
 }
 

@@ -15,6 +15,7 @@ Registry every_runner() {
   add_tokenizer(registry);
   add_text(registry);
   add_layers(registry);
+  add_quantized(registry);
   add_transformer(registry);
   add_sampling(registry);
   add_video_vae(registry);

@@ -35,6 +35,7 @@ void add_files(Registry& registry);      // safetensors, checkpoint
 void add_tokenizer(Registry& registry);  // tokenizer
 void add_text(Registry& registry);       // gemma3, connectors
 void add_layers(Registry& registry);     // rope, adaln, attention
+void add_quantized(Registry& registry);  // quant_fp8, quant_nf4
 void add_transformer(Registry& registry);
 void add_sampling(Registry& registry);
 void add_video_vae(Registry& registry);  // decoding
