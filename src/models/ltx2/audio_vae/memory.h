@@ -9,9 +9,9 @@
 
 namespace sluice::ltx2 {
 
-// Bytes that exist at once, at most, for one clip of so many latents: activations, and tiles of weights where
-// they are widened to the compute dtype or reordered.  `weights`: as the file has them, where they are not
-// counted.
+// Anonymous memory, at most, for one clip of so many latents: activations, tiles of weights where they are
+// widened to the compute dtype or reordered, gaps between them in the memory pool.  `weights`: as the file
+// has them, where they are not counted.
 std::int64_t audio_decode_memory(const AudioVaeConfig& config, std::int64_t latents, at::ScalarType compute,
                                  at::ScalarType weights);
 

@@ -1,5 +1,7 @@
 #include "models/ltx2/video_vae/decode_memory.h"
 
+#include "kernels/block_list.h"
+
 #include <sluice/error.h>
 #include <sluice/units.h>
 
@@ -7,6 +9,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <vector>
 
 namespace sluice::ltx2 {
@@ -58,7 +61,44 @@ std::vector<StageShape> stage_shapes(const VideoVaeConfig& config, const LatentC
   return stages;
 }
 
-// Goes through a clip as VideoDecodeStream does, with counts of frames for tensors.
+// Blocks as the memory pool of a run places them: what lies between blocks that stay is touched memory too.
+class Arena {
+ public:
+  struct Block {
+    Bytes offset = 0;
+    bool taken = false;  // not for no bytes
+  };
+
+  Block take(std::int64_t bytes) {
+    if (bytes <= 0) return {};
+    const std::optional<Bytes> offset = blocks_.take(static_cast<Bytes>(bytes));
+    peak_ = std::max(peak_, blocks_.live());
+    return {offset.value(), true};
+  }
+  void give_back(Block& block) {
+    if (block.taken) blocks_.give_back(block.offset);
+    block = {};
+  }
+  void brief(std::int64_t bytes) {
+    Block block = take(bytes);
+    give_back(block);
+  }
+
+  std::int64_t peak() const { return static_cast<std::int64_t>(peak_); }
+  std::int64_t extent() const { return static_cast<std::int64_t>(blocks_.extent()); }
+
+ private:
+  kernels::BlockList blocks_{Bytes{1} << 60};
+  Bytes peak_ = 0;
+};
+
+struct Frames {
+  std::int64_t count = 0;
+  Arena::Block block;
+};
+
+// Goes through a clip as VideoDecodeStream does, with blocks of bytes for tensors, taken and given back in
+// the same order.
 class Rehearsal {
  public:
   Rehearsal(const VideoVaeConfig& config, const LatentClip& clip, DecodeDtypes dtypes, PieceLimit limit)
@@ -66,22 +106,24 @@ class Rehearsal {
         element_(element_bytes(dtypes.compute)),
         widens_(dtypes.compute != dtypes.weights),
         limit_(limit) {
-    std::int64_t rate = 1;
+    std::int64_t rate = 1, widened = 0;
     for (const StageShape& shape : stage_shapes(config, clip)) {
       stages_.push_back({shape, rate, {}, {}, shape.stride_t - 1});
       rate *= shape.stride_t;
-      if (widens_) live_ = std::max(live_, weight_copy(shape));  // the block of widened weights only grows
+      widened = std::max(widened, weight_copy(shape));
     }
+    if (widens_) arena_.take(widened);  // the block of widened weights only grows
   }
 
-  std::int64_t peak(std::int64_t frames) {
-    feed(0, frames, 0, Last::yes);
-    return peak_;
+  const Arena& run(std::int64_t frames) {
+    feed(0, {frames, {}}, Last::yes);
+    return arena_;
   }
 
  private:
   struct Conv {
     bool running = false;  // has a history
+    Arena::Block history;
   };
   struct Stage {
     StageShape shape;
@@ -89,117 +131,133 @@ class Rehearsal {
     Conv conv1, conv2;
     std::int64_t to_drop;
   };
+  enum class Old { free, keep };  // the history before, which a skip path may hold on to
 
   // Of those output channels that are convolved at once.
   std::int64_t weight_copy(const StageShape& shape) const {
     return std::min(shape.in * shape.out * kTaps * element_, nn::kConvWeightTile);
   }
 
-  void take(std::int64_t bytes) { peak_ = std::max(peak_, live_ += bytes); }
-  void give_back(std::int64_t bytes) { live_ -= bytes; }
-
-  void feed(std::size_t index, std::int64_t total, std::int64_t bytes, Last last);
-  std::int64_t push(Stage& stage, std::int64_t n, Last last, std::int64_t& bytes);
-  std::int64_t convolve(const StageShape& shape, Conv& conv, std::int64_t n, Last last, bool normed,
-                        std::int64_t input_bytes);
+  void feed(std::size_t index, Frames x, Last last);
+  Frames push(Stage& stage, std::int64_t n, Last last);
+  Frames push_residual(Stage& stage, std::int64_t n, Last last);
+  Frames convolve(const StageShape& shape, Conv& conv, Frames x, Last last, bool normed, Old old);
+  Arena::Block convolved(const StageShape& shape, std::int64_t frames);
 
   bool causal_;
   std::int64_t element_;
   bool widens_;
   PieceLimit limit_;
   std::vector<Stage> stages_;
-  std::int64_t live_ = 0;
-  std::int64_t peak_ = 0;
+  Arena arena_;
 };
 
-// TimeConv::push: takes the frames that come out, gives back input_bytes (the input, if the caller does not
-// keep it).
-std::int64_t Rehearsal::convolve(const StageShape& shape, Conv& conv, std::int64_t n, Last last, bool normed,
-                                 std::int64_t input_bytes) {
-  if (n == 0 && !conv.running) return 0;
+// nn::conv of frames + 2: the result, and what there is beside it meanwhile.
+Arena::Block Rehearsal::convolved(const StageShape& shape, std::int64_t frames) {
+  const std::int64_t input = (frames + kHistory) * shape.in * shape.area * element_;
+  const auto bordered =
+      shape.border == 1 ? 0 : static_cast<std::int64_t>(static_cast<double>(input) * shape.border);
+  const std::int64_t out = frames * shape.out * shape.area * element_;
+  const std::int64_t weight = shape.in * shape.out * kTaps * element_;
+  Arena::Block padded = arena_.take(bordered), ordered = arena_.take(bordered);
+  // The weights channels last (the widened ones are), and in the convolution library's order.
+  Arena::Block channels_last = arena_.take(widens_ ? 0 : weight_copy(shape));
+  Arena::Block part;  // of the output channels; it is there before the whole result
+  if (weight > nn::kConvWeightTile)
+    part = arena_.take(static_cast<std::int64_t>(static_cast<double>(out) * nn::kConvWeightTile /
+                                                 static_cast<double>(weight)));
+  Arena::Block result = arena_.take(out);
+  arena_.brief(weight_copy(shape));
+  for (Arena::Block* block : {&padded, &ordered, &channels_last, &part}) arena_.give_back(*block);
+  return result;
+}
+
+// TimeConv::push.  `x` is given back before it convolves, if it has a block.
+Frames Rehearsal::convolve(const StageShape& shape, Conv& conv, Frames x, Last last, bool normed, Old old) {
+  if (x.count == 0 && !conv.running) return {};
   const std::int64_t frame = shape.in * shape.area * element_;
   const std::int64_t copies = causal_ ? kHistory : kHistory / 2;
   const std::int64_t total =
-      n + (conv.running ? kHistory : copies) + (last == Last::yes && !causal_ ? kHistory / 2 : 0);
-  take(total * frame);
-  const std::int64_t norm = !normed ? 0 : (element_ < kF32 ? 2 * shape.in * kF32 : kF32) * shape.area;
-  take(norm);
-  give_back(norm);
-  if (last == Last::no) take(kHistory * frame);  // the new history, while the old one is still there
-  if (conv.running) give_back(kHistory * frame);
+      x.count + (conv.running ? kHistory : copies) + (last == Last::yes && !causal_ ? kHistory / 2 : 0);
+  Arena::Block buffer = arena_.take(total * frame);
+  if (normed) arena_.brief((element_ < kF32 ? 2 * shape.in * kF32 : kF32) * shape.area);
+  Arena::Block kept = arena_.take(last == Last::no ? kHistory * frame : 0);
+  if (old == Old::free) arena_.give_back(conv.history);
+  conv.history = kept;
   conv.running = last == Last::no;
-  give_back(input_bytes);
+  arena_.give_back(x.block);
   const std::int64_t out = std::max<std::int64_t>(total - kHistory, 0);
-  const auto bordered =
-      shape.border == 1 ? 0 : static_cast<std::int64_t>(static_cast<double>(total * frame) * shape.border);
-  const std::int64_t out_bytes = out * shape.out * shape.area * element_;
-  const std::int64_t weight = shape.in * shape.out * kTaps * element_;
-  const std::int64_t part = weight > nn::kConvWeightTile ? out_bytes * nn::kConvWeightTile / weight : 0;
-  if (out) {
-    // The weights channels last (the widened ones are), and in the convolution library's order.
-    const std::int64_t weights = (widens_ ? 1 : 2) * weight_copy(shape);
-    const std::int64_t beside = 2 * bordered + part + weights;
-    take(out_bytes + beside);
-    give_back(beside);
-  }
-  give_back(total * frame);
-  return out;
+  Arena::Block result = out ? convolved(shape, out) : Arena::Block();
+  arena_.give_back(buffer);
+  return {out, result};
 }
 
-// Stage::push: returns the frames that come out, `bytes` of them.
-std::int64_t Rehearsal::push(Stage& stage, std::int64_t n, Last last, std::int64_t& bytes) {
+Frames Rehearsal::push_residual(Stage& stage, std::int64_t n, Last last) {
+  Arena::Block old = stage.conv1.history;  // the skip path's, until the end
+  Frames h = convolve(stage.shape, stage.conv1, {n, {}}, last, true, Old::keep);
+  h = convolve(stage.shape, stage.conv2, h, last, true, Old::free);
+  arena_.give_back(old);
+  return h;
+}
+
+// Stage::push.
+Frames Rehearsal::push(Stage& stage, std::int64_t n, Last last) {
   const StageShape& shape = stage.shape;
-  const std::int64_t frame = shape.out * shape.area * element_;
-  if (shape.kind == Kind::residual) {
-    const std::int64_t old = stage.conv1.running ? kHistory * frame : 0;  // the skip path's, until the end
-    take(old);
-    std::int64_t out = convolve(shape, stage.conv1, n, last, true, 0);
-    out = convolve(shape, stage.conv2, out, last, true, out * frame);
-    give_back(old);
-    bytes = out * frame;
-    return out;
-  }
-  std::int64_t out = convolve(shape, stage.conv1, n, last, shape.kind == Kind::conv_out, 0);
-  bytes = out * frame;
-  if (shape.kind != Kind::upsample) return out;
-  // Shuffled; a skip path is shuffled and repeated besides.
-  take(shape.skips ? 3 * bytes : bytes);
-  give_back(shape.skips ? 3 * bytes : bytes);
-  out *= shape.stride_t;
-  const std::int64_t dropped = std::min(stage.to_drop, out);
+  if (shape.kind == Kind::residual) return push_residual(stage, n, last);
+  Arena::Block old = shape.skips ? stage.conv1.history : Arena::Block();
+  Frames h = convolve(shape, stage.conv1, {n, {}}, last, shape.kind == Kind::conv_out,
+                      shape.skips ? Old::keep : Old::free);
+  if (shape.kind != Kind::upsample) return h;
+  const std::int64_t bytes = h.count * shape.out * shape.area * element_;
+  Arena::Block shuffled = arena_.take(bytes);
+  if (shape.skips) arena_.brief(2 * bytes);  // the skip path, shuffled and repeated
+  arena_.give_back(h.block);
+  arena_.give_back(old);
+  const std::int64_t dropped = std::min(stage.to_drop, h.count * shape.stride_t);
   stage.to_drop -= dropped;
-  return out - dropped;
+  return {h.count * shape.stride_t - dropped, shuffled};
 }
 
-// VideoDecodeStream::feed: `bytes` of `total` frames are given back with the last piece.
-void Rehearsal::feed(std::size_t index, std::int64_t total, std::int64_t bytes, Last last) {
+// VideoDecodeStream::feed: `x` is given back with the last piece.
+void Rehearsal::feed(std::size_t index, Frames x, Last last) {
   if (index == stages_.size()) {
-    take(bytes);  // unpatchified
-    give_back(2 * bytes);
+    const StageShape& end = stages_.back().shape;
+    arena_.brief(x.count * end.out * end.area * element_);  // unpatchified
+    arena_.give_back(x.block);
     return;
   }
   const StageShape& shape = stages_[index].shape;
   const std::int64_t frame = std::max(shape.in, shape.out) * shape.area * element_;
   const std::int64_t step = limit_.at(frame, stages_[index].rate);
-  for (std::int64_t start = 0; start == 0 || start < total; start += step) {
-    const std::int64_t end = std::min(total, start + step);
-    const Last ends = end == total ? last : Last::no;
-    std::int64_t out_bytes = 0;
-    const std::int64_t out = push(stages_[index], end - start, ends, out_bytes);
-    if (end == total) give_back(bytes);
-    if (out || ends == Last::yes) {
-      feed(index + 1, out, out_bytes, ends);
+  for (std::int64_t start = 0; start == 0 || start < x.count; start += step) {
+    const std::int64_t end = std::min(x.count, start + step);
+    const Last ends = end == x.count ? last : Last::no;
+    Frames out = push(stages_[index], end - start, ends);
+    if (end == x.count) arena_.give_back(x.block);
+    if (out.count || ends == Last::yes) {
+      feed(index + 1, out, ends);
     } else {
-      give_back(out_bytes);
+      arena_.give_back(out.block);
     }
   }
+}
+
+// A clip in pieces needs no more than one that is a few times as long as the layers reach.
+std::int64_t frames_that_count(const LatentClip& clip, PieceLimit limit) {
+  constexpr std::int64_t kLong = 32;
+  return limit.latent_frames < kLong ? std::min(clip.frames, kLong) : clip.frames;
 }
 
 }  // namespace
 
 std::int64_t video_decode_memory(const VideoVaeConfig& config, const LatentClip& clip, DecodeDtypes dtypes,
                                  PieceLimit limit) {
-  return Rehearsal(config, clip, dtypes, limit).peak(clip.frames);
+  return Rehearsal(config, clip, dtypes, limit).run(frames_that_count(clip, limit)).extent();
+}
+
+std::int64_t video_decode_tensors(const VideoVaeConfig& config, const LatentClip& clip, DecodeDtypes dtypes,
+                                  PieceLimit limit) {
+  return Rehearsal(config, clip, dtypes, limit).run(frames_that_count(clip, limit)).peak();
 }
 
 std::int64_t video_decode_state(const VideoVaeConfig& config, const LatentClip& clip,
@@ -210,13 +268,20 @@ std::int64_t video_decode_state(const VideoVaeConfig& config, const LatentClip& 
   return elements * element_bytes(compute);
 }
 
+std::vector<PieceLimit> piece_limits() {
+  constexpr std::int64_t kLeast = std::int64_t{256} << 10;
+  std::vector<PieceLimit> limits;
+  for (PieceLimit limit; limit.bytes >= kLeast; limit.bytes /= 2) limits.push_back(limit);
+  limits.push_back({.bytes = 0});  // single frames
+  return limits;
+}
+
 PieceLimit fit_pieces(const VideoVaeConfig& config, const LatentClip& clip, DecodeDtypes dtypes,
                       std::int64_t budget) {
   std::int64_t least = 0;
-  for (PieceLimit limit;; limit.bytes /= 2) {
+  for (const PieceLimit& limit : piece_limits()) {
     least = video_decode_memory(config, clip, dtypes, limit);
     if (least <= budget) return limit;
-    if (limit.bytes == 0) break;
   }
   throw Error(ErrorKind::does_not_fit,
               fmt::format("decoding {}x{} latents takes {} even frame by frame, {} are left", clip.width,

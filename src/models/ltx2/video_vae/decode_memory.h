@@ -9,6 +9,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <vector>
 
 namespace sluice::ltx2 {
 
@@ -24,14 +25,22 @@ struct DecodeDtypes {
   at::ScalarType weights = at::kBFloat16;  // as the file has them
 };
 
-// Bytes that exist at once, at most, for a clip pushed at once: what the stream remembers, pieces in flight,
-// temporaries, copies of a convolution's weights.  Without the latents, the weights themselves (with a
-// mapping they are the page cache's) and frames that the sink keeps.
+// Bytes that a decode of a clip pushed at once touches, at most, where tensors come from the memory pool:
+// what the stream remembers, pieces in flight, temporaries, copies of a convolution's weights, and the gaps
+// between them.  Without the latents, the weights themselves (with a mapping they are the page cache's) and
+// frames that the sink keeps.
 std::int64_t video_decode_memory(const VideoVaeConfig& config, const LatentClip& clip, DecodeDtypes dtypes,
                                  PieceLimit limit = {});
 
+// The tensors that exist at once, without gaps.
+std::int64_t video_decode_tensors(const VideoVaeConfig& config, const LatentClip& clip, DecodeDtypes dtypes,
+                                  PieceLimit limit = {});
+
 // Of that, what the stream remembers between pieces, once a clip runs.
 std::int64_t video_decode_state(const VideoVaeConfig& config, const LatentClip& clip, at::ScalarType compute);
+
+// What is tried, the largest first: each one goes through the whole stream.
+std::vector<PieceLimit> piece_limits();
 
 // The largest pieces, up to the default, with which decoding stays within `budget` bytes.  Where not even
 // single frames do: Error(does_not_fit) with both numbers.

@@ -69,12 +69,12 @@ LatentClip Planner::tile_clip(const SpatialTiles& tiles) const {
 
 // The largest pieces with which decoding `decoded` leaves room for `beside`.
 bool Planner::fit(DecodePlan& plan, const LatentClip& decoded, std::int64_t beside) const {
-  for (PieceLimit limit;; limit.bytes /= 2) {
+  for (const PieceLimit& limit : piece_limits()) {
     plan.pieces = limit;
     plan.memory = video_decode_memory(config_, decoded, dtypes_, limit) + beside;
     if (plan.memory <= budget_) return true;
-    if (limit.bytes == 0) return false;
   }
+  return false;
 }
 
 bool Planner::fit_stream(DecodePlan& plan) const {
@@ -90,8 +90,8 @@ bool Planner::fit_stream(DecodePlan& plan) const {
 std::vector<SpatialTiles> Planner::divisions() const {
   auto axis = [](std::int64_t size, std::int64_t count) {
     if (count == 1) return TileAxis{.tile = size, .stride = size};
-    const std::int64_t tile = (size + (count - 1) * kOverlap + count - 1) / count;
-    return TileAxis{.tile = tile, .stride = tile - kOverlap};
+    const std::int64_t stride = (size + count - 1) / count;
+    return TileAxis{.tile = stride + kOverlap, .stride = stride};
   };
   std::vector<SpatialTiles> grids;
   for (std::int64_t rows = 1; rows == 1 || axis(clip_.height, rows).tile >= kLeastTile; rows++)
@@ -127,15 +127,17 @@ DecodePlan Planner::in_tiles(const SpatialTiles& grid) const {
   return plan;
 }
 
-// The fewest tiles that fit; else those that need least.  Nothing for a picture too small to divide.
+// The fewest tiles that fit; else the smallest.  Nothing for a picture too small to divide.
 std::optional<DecodePlan> Planner::stream_tiles() const {
-  std::optional<DecodePlan> least;
-  for (const SpatialTiles& grid : divisions()) {
+  const std::vector<SpatialTiles> grids = divisions();
+  for (const SpatialTiles& grid : grids) {
+    const LatentClip tile = tile_clip(grid);
+    if (video_decode_state(config_, tile, dtypes_.compute) > budget_) continue;  // sooner said than counted
+    if (video_decode_memory(config_, tile, dtypes_, {.bytes = 0}) > budget_) continue;
     DecodePlan plan = in_tiles(grid);
-    if (!least || plan.memory < least->memory) least = plan;
     if (plan.memory <= budget_) return plan;
   }
-  return least;
+  return grids.empty() ? std::nullopt : std::optional(in_tiles(grids.back()));
 }
 
 DecodePlan Planner::stream() const {

@@ -25,10 +25,10 @@ namespace sluice::ltx2 {
 struct PieceLimit {
   std::int64_t frames = std::numeric_limits<std::int64_t>::max();  // at the stage's own rate
   // Of the widest tensor a stage makes, but at least one frame.  Larger pieces read (and widen) the weights
-  // less often.
-  std::int64_t bytes = std::int64_t{16} << 20;
-  // As many frames as these make at the stage's rate.  With more, what is in flight grows up to clips of many
-  // seconds (512 x 320 in bf16, without this limit: 300 MiB for 49 frames, 430 MiB for 257).
+  // less often, but leave the processor's cache (512 x 320 in bf16: 16 MiB take a sixth longer than 4), and
+  // make what a clip needs depend on its length.
+  std::int64_t bytes = std::int64_t{4} << 20;
+  // As many frames as these make at the stage's rate.
   std::int64_t latent_frames = 1;
 
   static PieceLimit none() {
