@@ -11,18 +11,24 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace sluice::pipeline {
 namespace {
 
+// Tells of every lease before it is given, and adds what is read to a sum that outlives the source.
 class ObservedSource final : public weights::WeightSource {
  public:
-  ObservedSource(std::unique_ptr<weights::WeightSource> source, std::function<void()> before_each_group)
-      : source_(std::move(source)), before_each_group_(std::move(before_each_group)) {}
+  ObservedSource(std::unique_ptr<weights::WeightSource> source, std::function<void()> before_each_group,
+                 Bytes& total)
+      : source_(std::move(source)), before_each_group_(std::move(before_each_group)), total_(total) {}
+  ~ObservedSource() override { count(); }
 
   weights::WeightLease acquire(const weights::ParameterGroup& group) override {
-    before_each_group_();
-    return source_->acquire(group);
+    if (before_each_group_) before_each_group_();
+    weights::WeightLease lease = source_->acquire(group);
+    count();
+    return lease;
   }
   at::Tensor rows(const weights::Parameter& table, std::span<const std::int64_t> ids) override {
     return source_->rows(table, ids);
@@ -31,8 +37,15 @@ class ObservedSource final : public weights::WeightSource {
   Bytes bytes_read() const override { return source_->bytes_read(); }
 
  private:
+  void count() {
+    const Bytes now = source_->bytes_read();
+    total_ += now - std::exchange(counted_, now);
+  }
+
   std::unique_ptr<weights::WeightSource> source_;
   std::function<void()> before_each_group_;
+  Bytes& total_;
+  Bytes counted_ = 0;
 };
 
 void add_once(std::vector<std::string>& lines, const std::string& line) {
@@ -66,8 +79,7 @@ std::unique_ptr<weights::WeightSource> Backends::source(
     if (to_map) staging.limits = {.resident_blocks = 0};
     source = staged(table, plan_stage(table, order, staging.limits), staging.passes);
   }
-  if (!before_each_group_) return source;
-  return std::make_unique<ObservedSource>(std::move(source), before_each_group_);
+  return std::make_unique<ObservedSource>(std::move(source), before_each_group_, bytes_read_);
 }
 
 std::unique_ptr<weights::WeightSource> Backends::staged(const weights::ComponentTable& table,
@@ -105,7 +117,6 @@ void Backends::map(Open& files) {
 }
 
 void Backends::note(const LoadReport& report) {
-  bytes_loaded_ += report.bytes;
   for (const ShardLoadReport& shard : report.shards) {
     if (ways_.empty()) read_reason_ = shard.reason;
     add_once(ways_, shard.backend);
@@ -128,14 +139,6 @@ void Backends::let_go() {
     if (files.mapped) files.mapped->let_go();
     if (files.watch) files.watch->drop();
   }
-}
-
-Bytes Backends::bytes_read() const {
-  Bytes total = bytes_loaded_;
-  for (const auto& [path, files] : open_) {
-    if (files.mapped) total += files.mapped->bytes_viewed();
-  }
-  return total;
 }
 
 Bytes Backends::page_cache() const {

@@ -40,13 +40,10 @@ class Backends {
   // Error(corrupt_file) if any file changed since it was opened.
   void check() const;
 
-  // Of no use any more, once what was made is to be kept.
-  void ignore_cancel() { cancel_ = nullptr; }
-
   // After a phase: with `--cache drop`, what it brought into the page cache leaves it.
   void let_go();
 
-  Bytes bytes_read() const;
+  Bytes bytes_read() const { return bytes_read_; }  // by all sources
   Bytes page_cache() const;  // bytes of the checkpoints' files that the system holds in memory now
 
   bool in_place() const;       // whether what was opened until now is mapped
@@ -73,7 +70,7 @@ class Backends {
   std::map<std::string, ComponentStaging> staging_;  // by component
   std::map<std::string, Open> open_;                 // by path
   std::string refusal_;  // why there is no mapping, where there should have been one
-  Bytes bytes_loaded_ = 0;
+  Bytes bytes_read_ = 0;
   std::vector<std::string> ways_;  // in which was read, each once
   std::string read_reason_;        // of the first of them
   std::vector<std::string> warnings_;

@@ -305,7 +305,7 @@ class GenerateRun {
   Backends backends_;
   Progress* progress_;
   const CancelToken* cancel_;
-  RunFigures figures_{.anonymous_before = anonymous_memory()};
+  RunFigures figures_;
 };
 
 }  // namespace

@@ -1,6 +1,5 @@
 #include "pipeline/model_set.h"
 
-#include "base/log.h"
 #include "models/ltx2/text/gemma_keys.h"
 #include "nn/json_file.h"
 #include "weights/quantized.h"
@@ -146,7 +145,7 @@ TextEncoder open_text_encoder(const fs::path& folder) {
   encoder.model = std::make_unique<ltx2::GemmaEncoder>(
       ltx2::GemmaConfig::parse(nn::read_json_file(config), config.string()));
   encoder.table = ltx2::gemma_table(Checkpoint::open(folder));
-  for (const std::string& warning : weights::gather_quantized(encoder.table)) log_warning(warning);
+  encoder.warnings = weights::gather_quantized(encoder.table);
   encoder.accounting = weights::account(encoder.table, encoder.model->groups(), ltx2::gemma_ignored());
   return encoder;
 }

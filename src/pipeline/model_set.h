@@ -44,6 +44,7 @@ struct TextEncoder {
   weights::ComponentTable table;
   std::unique_ptr<ltx2::GemmaEncoder> model;
   weights::Accounting accounting;
+  std::vector<std::string> warnings;
 };
 
 // `folder` holds config.json, weights and tokenizer.json (or ../tokenizer/tokenizer.json, as diffusers has

@@ -103,9 +103,9 @@ class Prediction {
   double reading(const ComponentStaging& staging, Bytes bytes) {
     if (bytes == 0) return 0;
     const Checkpoint& checkpoint = checkpoint_of(staging);
-    const ReadBackend backend = staging.residence == Residence::disk || staging.residence == Residence::memory
-                                    ? inputs_.request.read_backend
-                                    : ReadBackend::mmap;
+    // A mapping is brought in at the rate of reading; it may not be to be had while planning.
+    const ReadBackend backend =
+        may_map(inputs_.request.read_backend) ? ReadBackend::automatic : inputs_.request.read_backend;
     const double cold = 1 - cached_share(checkpoint);
     return cold * static_cast<double>(bytes) * speed_.read(checkpoint, {.backend = backend});
   }

@@ -7,6 +7,7 @@
 #include "pipeline/output_check.h"
 #include "pipeline/remedy.h"
 #include "pipeline/request_check.h"
+#include "weights/quantized.h"
 
 #include <sluice/error.h>
 
@@ -37,6 +38,7 @@ void prepare_text(PreparedRun& run, Purpose purpose) {
                                {.name = run.encoder->folder.string(),
                                 .hidden_size = run.encoder->model->config.hidden_size,
                                 .states = run.encoder->model->config.states()});
+    for (const std::string& warning : run.encoder->warnings) run.settings.warnings.push_back(warning);
     if (purpose == Purpose::generate || !run.request.prompt.empty()) {
       tokenizer = ltx2::Tokenizer::load(run.encoder->tokenizer);
     }
@@ -48,6 +50,12 @@ void prepare_text(PreparedRun& run, Purpose purpose) {
     run.negative =
         job_for(run.request.negative_prompt, run.injection.negative, loaded, "negative prompt", warnings);
   }
+}
+
+void check_scales(const PreparedRun& run) {
+  for (ltx2::ComponentKind kind : {ltx2::ComponentKind::connectors, ltx2::ComponentKind::transformer})
+    check_quantized(run.models.table(kind), weights::BlockScales::skip);
+  if (run.encoder) check_quantized(run.encoder->table, weights::BlockScales::skip);
 }
 
 }  // namespace
@@ -72,7 +80,10 @@ PreparedRun prepare(const Request& request, const Outputs& outputs, Purpose purp
   give_back_freed_memory();  // of the tokenizer
   run.plan = plan_run(inputs_of(run), memory_budget(request.memory_limit), anonymous_memory());
   for (const std::string& warning : run.plan.warnings) run.settings.warnings.push_back(warning);
-  if (purpose == Purpose::generate && run.plan.too_large()) refuse(inputs_of(run), run.plan);
+  if (purpose == Purpose::generate) {
+    if (run.plan.too_large()) refuse(inputs_of(run), run.plan);
+    check_scales(run);
+  }
   return run;
 }
 

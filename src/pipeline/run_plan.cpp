@@ -31,6 +31,12 @@ Bytes video_encoder_memory(const Request& request) {
   return MiB(16) + std::min<Bytes>(static_cast<Bytes>(request.frames), kFrames) * pixels * 3;
 }
 
+template <typename Range, typename Member>
+Bytes sum(const Range& range, Member member) {
+  return std::accumulate(range.begin(), range.end(), Bytes{0},
+                         [&](Bytes total, const auto& item) { return total + item.*member; });
+}
+
 class Planner {
  public:
   Planner(const RunInputs& inputs, const MemoryBudget& budget, Bytes program)
@@ -67,17 +73,19 @@ class Planner {
   }
 
   void text() {
-    const TextMemory memory = text_memory(models_, inputs_.encoder,
-                                          {.tokens = inputs_.prompt_tokens,
-                                           .dtype = inputs_.settings.dtype,
-                                           .threads = inputs_.settings.threads});
+    const TextShape shape{.tokens = inputs_.prompt_tokens,
+                          .dtype = inputs_.settings.dtype,
+                          .threads = inputs_.settings.threads};
+    const TextMemory memory = text_memory(models_, inputs_.encoder, shape);
     PhasePlan phase{.name = "text", .in_turn = memory.in_turn()};
     phase.parts = {{"activations", memory.most() - memory.scratch}, {kScratch, memory.scratch}};
     if (inputs_.encoder) {
       const auto order = inputs_.encoder->model->pass();
       stage_in(phase, {.table = inputs_.encoder->table, .order = order});
     }
-    stage_in(phase, ComponentKind::connectors, models_.connectors->pass());
+    stage_in(phase, ComponentKind::connectors, models_.connectors->groups());
+    const Bytes once = sum(phase.staging, &ComponentStaging::bytes_once);
+    phase.read_beside = text_bytes_read(models_, inputs_.encoder, shape) - once;
     plan_.phases.push_back(std::move(phase));
   }
 
@@ -137,12 +145,6 @@ class Planner {
   RunPlan plan_;
 };
 
-template <typename Range, typename Member>
-Bytes sum(const Range& range, Member member) {
-  return std::accumulate(range.begin(), range.end(), Bytes{0},
-                         [&](Bytes total, const auto& item) { return total + item.*member; });
-}
-
 Bytes held_at_once(const PhasePlan& phase, Bytes ComponentStaging::*what) {
   if (!phase.in_turn || phase.staging.empty()) return sum(phase.staging, what);
   return (*std::ranges::max_element(phase.staging, {}, what)).*what;
@@ -167,7 +169,8 @@ Bytes PhasePlan::bytes_per_pass() const {
 }
 
 Bytes PhasePlan::bytes_read() const {
-  return sum(staging, &ComponentStaging::bytes_once) + static_cast<Bytes>(passes - 1) * bytes_per_pass();
+  return sum(staging, &ComponentStaging::bytes_once) + read_beside +
+         static_cast<Bytes>(passes - 1) * bytes_per_pass();
 }
 
 const PhasePlan* RunPlan::find(std::string_view name) const {

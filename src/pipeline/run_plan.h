@@ -36,6 +36,7 @@ struct PhasePlan {
   std::vector<MemoryPart> parts;  // anonymous, beside what the program holds
   std::vector<ComponentStaging> staging;
   std::int64_t passes = 1;
+  Bytes read_beside = 0;          // rows of tables, and projections that are read more than once
   std::optional<double> seconds;  // predicted, where the machine was measured
 
   bool in_turn = false;  // components are there one after the other, not all at once

@@ -21,7 +21,6 @@ struct StepFigures {
 };
 
 struct RunFigures {
-  Bytes anonymous_before = 0;  // what the process had when the run began
   std::vector<PhaseFigures> phases;
   std::vector<StepFigures> steps;  // of those that were computed
   std::optional<media::SoundFit> sound_fit;

@@ -22,10 +22,13 @@ constexpr std::size_t kValuesAtOnce = MiB(1) / sizeof(float);
 
 class Check {
  public:
-  explicit Check(const Checkpoint& checkpoint) : checkpoint_(checkpoint), buffer_(kValuesAtOnce) {}
+  Check(const Checkpoint& checkpoint, BlockScales blocks)
+      : checkpoint_(checkpoint), blocks_(blocks), buffer_(kValuesAtOnce) {}
 
   void look_at(const TensorInfo& weight, const QuantizedTensor& quantized) {
-    if (quantized.scales) check_scales(*quantized.scales, quantized.format);
+    const bool blocks = quantized.format == QuantFormat::nf4;
+    if (quantized.scales && (!blocks || blocks_ == BlockScales::read))
+      check_scales(*quantized.scales, quantized.format);
     for (const TensorInfo& tensor : quantized.checked) {
       if (tensor.dtype == Dtype::F32) {
         check_table(tensor);
@@ -109,15 +112,16 @@ class Check {
   }
 
   const Checkpoint& checkpoint_;
+  const BlockScales blocks_;
   std::vector<float> buffer_;
   std::vector<std::string> problems_;
 };
 
 }  // namespace
 
-void check_quantized(const ComponentTable& table) {
+void check_quantized(const ComponentTable& table, BlockScales blocks) {
   if (table.quantized.empty()) return;
-  Check check(table.checkpoint);
+  Check check(table.checkpoint, blocks);
   for (const auto& [name, quantized] : table.quantized) check.look_at(table.tensors.at(name), quantized);
   check.throw_if_any(table.name);
 }

@@ -42,11 +42,14 @@ class MappedSource : public WeightSource {
   }
 
   void check() const override { files_->check(); }
-  Bytes bytes_read() const override { return files_->bytes_viewed() + rows_read_; }
+  Bytes bytes_read() const override { return viewed_ + rows_read_; }
 
  protected:
   void look_at(const Piece& piece) {
+    // The files count each part once for all sources: what is new with this one.
+    const Bytes before = files_->bytes_viewed();
     const std::span<const std::byte> bytes = files_->view(piece.bytes);
+    viewed_ += files_->bytes_viewed() - before;
     lend(piece, bytes);
     if (bytes.empty() || is_aligned_for(bytes.data(), piece.bytes.dtype)) return;
     at::Tensor copy = at::empty(piece.slot->sizes(), piece.slot->options());
@@ -57,6 +60,7 @@ class MappedSource : public WeightSource {
   const ComponentTable table_;
   const std::shared_ptr<const MappedCheckpoint> files_;
   Bytes rows_read_ = 0;
+  Bytes viewed_ = 0;
 };
 
 // The runs of the file that the pieces lie in: neighbours are one, since they share pages.

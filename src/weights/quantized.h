@@ -24,9 +24,14 @@ bool is_quantization_marker(const TensorInfo& tensor);
 // (nested_absmax), sizes that do not fit each other.  Returns warnings: fp8 without any scale.
 std::vector<std::string> gather_quantized(ComponentTable& table);
 
+enum class BlockScales {
+  read,  // all: a ninth of an nf4 checkpoint
+  skip,  // before a run, which finds what is not finite where it arises
+};
+
 // Reads scales, code tables and quant states, which opening does not.  Error(bad_input) naming the tensor: a
 // scale that is not finite or not above 0, an absmax that is negative or not finite, another code table,
 // quant_state of another type, block size or shape.  A ninth of what nf4 matrices have, in pieces of 1 MiB.
-void check_quantized(const ComponentTable& table);
+void check_quantized(const ComponentTable& table, BlockScales blocks = BlockScales::read);
 
 }  // namespace sluice::weights
