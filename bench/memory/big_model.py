@@ -5,11 +5,11 @@
 import capped
 import runs
 
-args = runs.arguments(__doc__, limit="10G", width=384, height=256, frames=17, steps=2)
+args = runs.arguments(__doc__, limit="10G", width=384, height=256, frames=17, steps=2, latents_only=0)
 extra = ["--width", str(args.width), "--height", str(args.height), "--frames", str(args.frames), "--sigmas",
          runs.sigmas(args.steps)]
 limit = capped.parse_size(args.limit)
-run = runs.generate(args, extra, limit)
+run = runs.generate(args, extra, limit, video=not args.latents_only)
 if not run.report:
     runs.failed(run, args.limit)
     raise SystemExit(1)

@@ -12,13 +12,13 @@ REQUESTS = [
     (384, 256, 17, 4, ["--stage-from", "disk"], None),
     (384, 256, 17, 4, ["--stage-from", "disk", "--resident-blocks", "1"], None),
     (512, 320, 49, 1, [], None),
-    (512, 320, 49, 1, ["--memory-limit", "4G"], None),
+    (512, 320, 25, 1, ["--memory-limit", "4G"], None),
     (512, 320, 25, 2, [], "3G"),
-    (768, 512, 25, 1, [], "6G"),
-    (768, 512, 49, 1, ["--memory-limit", "3G"], None),
-    (256, 256, 65, 2, ["--read-backend", "pread", "--memory-limit", "2500M"], None),
-    (640, 384, 33, 1, ["--no-audio"], "4G"),
-    (768, 512, 121, 1, [], "8G"),
+    (768, 512, 17, 1, [], "6G"),
+    (768, 512, 25, 1, ["--memory-limit", "3G", "--no-audio"], None),
+    (256, 256, 65, 1, ["--read-backend", "pread", "--memory-limit", "2500M"], None),
+    (640, 384, 17, 2, ["--no-audio"], "4G"),
+    (384, 256, 9, 2, ["--memory-limit", "1G"], None),
 ]
 
 args = runs.arguments(__doc__)
@@ -27,8 +27,7 @@ print(f"{'request':<58}{'memory':>22}{'':>8}{'time':>20}")
 for width, height, frames, steps, more, limit in REQUESTS:
     extra = ["--width", str(width), "--height", str(height), "--frames", str(frames), "--sigmas", runs.sigmas(steps), *more]
     bytes_limit = capped.parse_size(limit) if limit else None
-    plan_extra = [flag for flag in extra]
-    plan = runs.plan(args, plan_extra, bytes_limit)
+    plan = runs.plan(args, extra, bytes_limit)
     run = runs.generate(args, extra, bytes_limit)
     name = f"{width}x{height}x{frames}, {steps} steps, {' '.join(more)}{f' in {limit}' if limit else ''}"
     if not run.report:

@@ -1,6 +1,7 @@
 #include "pipeline/denoise_memory.h"
 
 #include "kernels/attention.h"
+#include "kernels/packed_product.h"
 
 #include <algorithm>
 
@@ -25,8 +26,8 @@ DenoiseMemory denoise_memory(const ltx2::TransformerConfig& config, const Denois
   DenoiseMemory memory;
   memory.held = static_cast<Bytes>(shape.contexts * text + tables + shape.passes * (video + audio));
 
-  // Normed input, value, query, key and result of the video's self-attention.
-  const std::int64_t self = 5 * video;
+  // Normed input, value, query, key, result of the video's self-attention, and that projected.
+  const std::int64_t self = 6 * video;
   // Both streams as they enter both directions, then query and result at the cross-modal width.
   const std::int64_t across = 3 * video + 2 * audio + 2 * cross;
   // Text attention: normed input, modulated text with key and value, query, result.
@@ -41,7 +42,8 @@ DenoiseMemory denoise_memory(const ltx2::TransformerConfig& config, const Denois
                                                .keys = std::max(shape.video_tokens, shape.text_tokens),
                                                .dim = config.video.head_dim,
                                                .dtype = shape.dtype},
-                                              shape.threads, kernels::attention_limits());
+                                              shape.threads, kernels::attention_limits()) +
+                   static_cast<Bytes>(shape.threads) * kernels::kPackedScratch;
   return memory;
 }
 

@@ -24,11 +24,11 @@ Bytes reserve_of(const MemoryBudget& budget) {
   return std::clamp<Bytes>(budget.total / 50, MiB(16), MiB(256));
 }
 
-// x264 keeps the frames it looks ahead over, and several threads' reference frames; measured.
+// The frames x264 looks ahead over and its reference frames, and what libav and oneDNN set up once; measured.
 Bytes video_encoder_memory(const Request& request) {
   constexpr Bytes kFrames = 60;
   const auto pixels = static_cast<Bytes>(request.width * request.height);
-  return MiB(16) + std::min<Bytes>(static_cast<Bytes>(request.frames), kFrames) * pixels * 3;
+  return MiB(48) + std::min<Bytes>(static_cast<Bytes>(request.frames), kFrames) * pixels * 3;
 }
 
 template <typename Range, typename Member>
