@@ -47,15 +47,21 @@ def score(scene, video, audio):
 class Sluice:
     """One arm: the program with a compute dtype."""
 
-    def __init__(self, program, dtype):
-        self.program, self.dtype = program, dtype
-        self.name = f"sluice {dtype}"
+    def __init__(self, program, dtype, model=ROOT / "demo/model/ltx-2.3-demo.safetensors", name=None):
+        self.program, self.dtype, self.model = program, dtype, model
+        self.name = f"sluice {name or dtype}"
+
+    @classmethod
+    def quantized(cls, program, form, folder):
+        """The same model, quantized here; computed with in bf16."""
+        source = ROOT / "demo/model/ltx-2.3-demo.safetensors"
+        subprocess.run([program, "quantize", source, "-o", folder / form, "--format", form, "--quiet"], check=True)
+        return cls(program, "bf16", folder / form, form)
 
     def generate(self, prompt, *flags):
-        model = ROOT / "demo/model"
         command = [
             self.program, "generate", "--quiet", "--overwrite", "--variant", "distilled",
-            "--model", model / "ltx-2.3-demo.safetensors", "--text-encoder", model / "text_encoder",
+            "--model", self.model, "--text-encoder", ROOT / "demo/model/text_encoder",
             "--width", world.SIZE, "--height", world.SIZE, "--frames", world.FRAMES, "--fps", world.FPS,
             "--prompt", prompt, "--compute-dtype", self.dtype, *flags,
         ]  # fmt: skip
@@ -143,14 +149,33 @@ def compare_latents(arms, diffusers, scenes, seed, folder):
     return rows
 
 
+def print_scores(percent, count):
+    arms = list(percent)
+    print(f"| right of {count}, % | " + " | ".join(arms) + " |\n|---|" + "---:|" * len(arms))
+    for key in SCORES:
+        print(f"| {key} | " + " | ".join(f"{percent[arm][key]:.1f}" for arm in arms) + " |")
+
+
+def quantized_scores(given):
+    scenes = random.Random(given.seed).sample(world.all_scenes(), given.count)
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        arms = [Sluice(given.sluice, "bf16")] + [Sluice.quantized(given.sluice, form, folder) for form in ("fp8", "nf4")]
+        percent, _ = compare_scores(arms, scenes, given.seed, folder)
+    print_scores(percent, given.count)
+
+
 def main():
     flags = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     flags.add_argument("--sluice", required=True, help="the program")
     flags.add_argument("--count", type=int, default=30, help="prompts to score")
     flags.add_argument("--latents", type=int, default=4, help="prompts to compare latents of")
     flags.add_argument("--seed", type=int, default=100)
+    flags.add_argument("--quantized", action="store_true", help="bf16, fp8 and NF4 beside each other, without diffusers")
     given = flags.parse_args()
     torch.set_num_threads(2)
+    if given.quantized:
+        return quantized_scores(given)
     diffusers, f32, bf16 = Diffusers(), Sluice(given.sluice, "f32"), Sluice(given.sluice, "bf16")
     scenes = random.Random(given.seed).sample(world.all_scenes(), given.count)  # as evaluate.py draws them
     with tempfile.TemporaryDirectory() as name:
@@ -158,10 +183,8 @@ def main():
         percent, seconds = compare_scores([diffusers, f32, bf16], scenes, given.seed, folder)
         latents = compare_latents([f32, bf16], diffusers, scenes[: given.latents], given.seed, folder)
 
+    print_scores(percent, given.count)
     arms = list(percent)
-    print(f"| right of {given.count}, % | " + " | ".join(arms) + " |\n|---|" + "---:|" * len(arms))
-    for key in SCORES:
-        print(f"| {key} | " + " | ".join(f"{percent[arm][key]:.1f}" for arm in arms) + " |")
     print("| seconds a clip | " + " | ".join(f"{seconds[arm]:.1f}" for arm in arms) + " |")
     print("\n| final latents from the same noise | arm | video | sound |\n|---|---|---:|---:|")
     for case, arm, video, audio in latents:
