@@ -65,7 +65,7 @@ std::string as_text(const nlohmann::json& result) {
   std::string text =
       fmt::format("{}\n{} in {}, {} read and {} written in {:.1f} s: {:.2f} GiB/s, peak {} of memory\n",
                   result.at("output").get<std::string>(),
-                  cli::counted(result.at("quantized_tensors").get<std::size_t>(), "matrix"),
+                  cli::counted(result.at("quantized_tensors").get<std::size_t>(), "tensor"),
                   result.at("format").get<std::string>(), format_bytes(bytes("bytes_in")),
                   format_bytes(bytes("bytes_out")), seconds, cli::gib_per_second(bytes("bytes_in"), seconds),
                   format_bytes(bytes("peak_anonymous")));

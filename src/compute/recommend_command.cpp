@@ -20,10 +20,11 @@ profiles:
   Weights are staged from disk where less than 18 GB are available.)";
 
 std::string as_text(const nlohmann::json& result) {
-  return fmt::format(
-      "profile: {} ({})\nscarce: {}\navailable: {}\nflags: {}\n", result.at("profile").get<std::string>(),
-      result.at("reason").get<std::string>(), result.at("scarce").get<std::string>(),
-      format_bytes(result.at("available").get<Bytes>()), result.at("flags").get<std::string>());
+  return fmt::format("profile: {} ({})\nscarce: {}\navailable: {}\nflags: {}\ntakes: {}\n",
+                     result.at("profile").get<std::string>(), result.at("reason").get<std::string>(),
+                     result.at("scarce").get<std::string>(),
+                     format_bytes(result.at("available").get<Bytes>()), result.at("flags").get<std::string>(),
+                     result.at("loses").get<std::string>());
 }
 
 }  // namespace

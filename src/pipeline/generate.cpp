@@ -53,6 +53,11 @@ class GenerateRun {
     if (run_.outputs.resume) run_.outputs.overwrite = true;
   }
 
+  ~GenerateRun() {  // the pool is the process's, the limit was this run's
+    kernels::limit_memory_pool(0);
+    kernels::begin_pool_phase(0);
+  }
+
   std::string operator()() {
     for (const Choice& choice : run_.settings.choices)
       log_info(fmt::format("{}: {} ({})", choice.what, choice.value, choice.reason));
@@ -274,7 +279,9 @@ class GenerateRun {
     if (!phase) return;
     for (const ComponentStaging& staging : phase->staging) backends_.stage(staging);
     kernels::begin_pool_phase(phase->tensors());
-    if (run_.request.memory_limit) kernels::limit_memory_pool(run_.plan.room_for_tensors(*phase));
+    // What is there already (injected values, contexts, latents) is counted with the program.
+    const Bytes held = kernels::pool_figures().live;
+    if (run_.request.memory_limit) kernels::limit_memory_pool(held + run_.plan.room_for_tensors(*phase));
   }
 
   // Where frames of tiles wait: beside what they become.

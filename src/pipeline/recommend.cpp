@@ -36,15 +36,17 @@ std::string scarce(const RunPlan& plan) {
 
 json recommendation(PreparedRun& run, Bytes available) {
   const RunInputs inputs = inputs_of(run);
-  std::string flags;
+  std::string flags, loses = "nothing";
   RunPlan plan = run.plan;
   if (plan.too_large()) {
     auto change = smallest_change(inputs, plan.budget, plan.program);
     if (!change) refuse(inputs, plan);
     flags = change->flags + " ";
+    loses = change->loses;
     plan = std::move(change->plan);
   }
   flags += staging_flags(plan, available);
+  if (const auto limit = run.request.memory_limit) flags += fmt::format(" --memory-limit {}", *limit);
   return {{"profile", "cpu"},
           {"reason",
            "this program computes on the CPU; high, medium and low are for machines that compute on "
@@ -54,6 +56,7 @@ json recommendation(PreparedRun& run, Bytes available) {
           {"available", available},
           {"scarce", scarce(plan)},
           {"flags", flags},
+          {"loses", loses},
           {"plan", run_json(plan)}};
 }
 

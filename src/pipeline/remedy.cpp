@@ -60,6 +60,7 @@ class Search {
                              .video = inputs_.video},
                             budget_, program_);
     if (plan.too_large()) return std::nullopt;
+    if (!plan.warnings.empty()) loses += ", and tiles of the picture are blended";
     return Remedy{flags_of(request), std::move(loses), std::move(plan)};
   }
 
@@ -131,8 +132,7 @@ void refuse(const RunInputs& inputs, const RunPlan& plan) {
                           phase.name, format_bytes(plan.memory(phase)), consists_of(plan, phase),
                           format_bytes(plan.budget.total), plan.budget.source),
               remedy ? fmt::format("{} fits: {} at most", remedy->flags, format_bytes(remedy->plan.peak()))
-                     : "not even the smallest clip fits: free memory, raise the limit, or use a checkpoint "
-                       "quantized with sluice quantize");
+                     : "not even the smallest clip fits: free memory, or raise the limit");
 }
 
 }  // namespace sluice::pipeline

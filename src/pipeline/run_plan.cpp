@@ -179,7 +179,8 @@ const PhasePlan* RunPlan::find(std::string_view name) const {
 }
 
 const PhasePlan* RunPlan::too_large() const {
-  auto phase = std::ranges::find_if(phases, [&](const PhasePlan& p) { return memory(p) > budget.total; });
+  const Bytes most = budget.total - std::min(reserve_of(budget), budget.total);
+  auto phase = std::ranges::find_if(phases, [&](const PhasePlan& p) { return memory(p) > most; });
   return phase == phases.end() ? nullptr : &*phase;
 }
 
@@ -193,7 +194,9 @@ Bytes room_for_frames(const RunPlan& plan) {
   const Bytes frames = std::ranges::find(phase.parts, kFrames, &MemoryPart::what)->bytes;
   const Bytes others = plan.memory(phase) - frames + reserve_of(plan.budget);
   const Bytes total = std::min(plan.budget.total, memory_budget(std::nullopt).total);
-  return total - std::min(total, others);
+  // What the plan counted on is not taken back for a moment's shortage: fewer would be another picture, or
+  // none.
+  return std::max(frames, total - std::min(total, others));
 }
 
 Bytes RunPlan::peak() const {

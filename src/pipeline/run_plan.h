@@ -58,6 +58,7 @@ struct RunPlan {
   const PhasePlan* find(std::string_view name) const;
   // For tensors of a phase, in what the limit leaves beside program and weights.
   Bytes room_for_tensors(const PhasePlan& phase) const;
+  // With what is left alone for the C library's own.
   const PhasePlan* too_large() const;  // the first phase that does not fit; nullptr: all do
   Bytes peak() const;
 };

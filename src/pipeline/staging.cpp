@@ -19,6 +19,8 @@ weights::StageLimits blocks(std::int64_t count) {
 
 // `auto`: in place where a mapping may be used and fits; else what fits stays and the rest streams.
 Decision decide(const StagedComponent& component, const StagingRequest& request, Bytes room) {
+  if (request.resident_blocks && component.passes > 1 && request.backend != ReadBackend::mmap)
+    return {Residence::disk, blocks(*request.resident_blocks), "--resident-blocks was given"};
   const weights::StagePlan whole = plan_stage(component.table, component.order);
   const Bytes bytes = whole.bytes_once();
   if (may_map(request.backend) && bytes <= room)
@@ -26,7 +28,6 @@ Decision decide(const StagedComponent& component, const StagingRequest& request,
   const std::string why = fmt::format("{} do not fit beside the rest", format_bytes(bytes));
   if (request.backend == ReadBackend::mmap) return {Residence::window, {}, why};
   if (component.passes == 1) return {Residence::disk, kNothingStays, "each part is needed once"};
-  if (request.resident_blocks) return {Residence::disk, blocks(*request.resident_blocks), why};
   if (whole.memory() <= room)
     return {Residence::memory, {}, fmt::format("{} fit into memory", format_bytes(bytes))};
   return {Residence::disk, {.budget = room}, why};

@@ -75,10 +75,11 @@ QuantizeMemory split_memory(Bytes limit, Bytes largest, Bytes taken) {
   }
   const Bytes least = taken + memory.total();
   if (limit < least) {
-    throw Error(ErrorKind::does_not_fit,
-                fmt::format("quantizing needs {} of memory, {} are there for it", format_bytes(least),
-                            format_bytes(limit)),
-                fmt::format("free memory, or give --memory-limit {} or more", format_bytes(least)));
+    throw Error(
+        ErrorKind::does_not_fit,
+        fmt::format("quantizing needs {} of memory, {} are there for it", format_bytes(least),
+                    format_bytes(limit)),
+        fmt::format("free memory, or give --memory-limit {}MiB or more", (least + MiB(1) - 1) / MiB(1)));
   }
   memory.held = std::min(largest, limit - least);
   return memory;

@@ -212,8 +212,9 @@ std::string Planner::what_fits() const {
   if (fit_stream(plan)) return fmt::format("--decode stream (needs {})", size_text(plan.memory));
   if (const auto tiles = stream_tiles(); tiles && tiles->memory <= budget_)
     return fmt::format("--decode auto (needs {})", size_text(tiles->memory));
-  return dtypes_.compute == at::kFloat ? "a smaller picture, --compute-dtype bf16, or a larger --memory-limit"
-                                       : "a smaller picture or a larger --memory-limit";
+  return dtypes_.compute == at::kFloat
+             ? "a larger --memory-limit, or a smaller picture or --compute-dtype bf16 in a run of its own"
+             : "a larger --memory-limit, or a smaller picture in a run of its own";
 }
 
 Error Planner::refusal(const DecodePlan& least, const std::string& what) const {

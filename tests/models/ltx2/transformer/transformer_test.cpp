@@ -22,6 +22,9 @@ class FixedSource final : public weights::WeightSource {
     leased_.push_back(group.name);
     return source_.acquire(group);
   }
+  at::Tensor rows(const weights::Parameter& table, std::span<const std::int64_t> ids) override {
+    return source_.rows(table, ids);
+  }
   void check() const override {}
   Bytes bytes_read() const override { return 0; }
 
@@ -75,8 +78,8 @@ TEST_F(PlainCase, leases_each_block_once_however_many_passes_run) {
   model.forward(source, positions, {plain_pass(fixture), plain_pass(fixture), plain_pass(fixture)});
 
   EXPECT_THAT(source.leased(),
-              testing::ElementsAre("transformer ends", "transformer_blocks.0", "transformer_blocks.1",
-                                   "transformer_blocks.2", "transformer ends"));
+              testing::ElementsAre("transformer entrance", "transformer_blocks.0", "transformer_blocks.1",
+                                   "transformer_blocks.2", "transformer exit"));
 }
 
 TEST_F(PlainCase, passes_that_run_together_do_not_touch_each_other) {
