@@ -55,7 +55,7 @@ TEST(Staging, GivesTheSameLatentsFromEverywhere) {
       {"--stage-from", "disk", "--read-backend", "mmap"},
       {"--stage-from", "disk", "--read-backend", "uring"},
       {"--read-backend", "pread", "--memory-limit", "400MiB"},
-      {"--attention-budget", "64KiB"},
+      {"--attention-budget", "256KiB"},
   };
   for (const Arguments& way : ways) {
     const fs::path file = folder / ("latents" + std::to_string(count++));

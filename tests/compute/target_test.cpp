@@ -205,7 +205,7 @@ TEST(Request, that_needs_more_memory_than_there_is_is_refused_before_work) {
 
   EXPECT_THAT(run(with(demo_clip(), {"--width", "8192", "--height", "8192", "--frames", "10001", "-o",
                                      folder / "clip.mp4"})),
-              Fails(4, HasSubstr("not enough memory for the phase"), HasSubstr("sluice plan")));
+              Fails(4, HasSubstr("not enough memory for the phase"), HasSubstr("fits: ")));
 }
 
 TEST(Flag, that_is_unknown_is_named_before_what_is_missing) {

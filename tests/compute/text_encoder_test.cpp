@@ -166,7 +166,7 @@ TEST(TextPhase, gives_its_memory_back) {
   auto plain = peaks(demo_text_encoder());
   auto wide = peaks(folder / "wide");
 
-  EXPECT_GT(wide.at("text"), plain.at("text") + MiB(150));
+  EXPECT_GT(wide.at("text"), plain.at("text") + MiB(100));
   EXPECT_LT(wide.at("denoise"), plain.at("denoise") + MiB(16));
 }
 

@@ -1,4 +1,5 @@
 // Memory that is refused anywhere in a run: an answer with the phase, never a crash, and --resume goes on.
+#include "kernels/memory_pool.h"
 #include "pipeline/runs.h"
 #include "support/failing_allocator.h"
 
@@ -46,6 +47,7 @@ class PhaseStart {
 // Allocations of each phase of an undisturbed run, from its first word to the next one's.
 std::map<std::string, std::int64_t> allocations(const Request& request, const Outputs& outputs) {
   std::map<std::string, std::int64_t> counts;
+  kernels::install_memory_pool();  // else the run would put it in place of the failing one
   FailingAllocator allocator;
   std::string phase;
   Watcher watcher(PhaseStart([&](const std::string& next) {

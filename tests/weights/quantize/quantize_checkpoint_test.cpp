@@ -219,7 +219,7 @@ TEST(QuantizeMemory, stays_within_its_limit_and_says_the_least_it_needs) {
     EXPECT_LE(split_memory(limit, MiB(128)).total(), limit);
   EXPECT_EQ(split_memory(GiB(4), MiB(128)).held, MiB(128));
   EXPECT_THAT([] { split_memory(MiB(4), 0); }, ThrowsError(ErrorKind::does_not_fit, HasSubstr("22.0 MiB"),
-                                                           HasSubstr("--memory-limit 22.0 MiB")));
+                                                           HasSubstr("--memory-limit 22MiB")));
   EXPECT_THAT([] { split_memory(MiB(70), 0, MiB(60)); },
               ThrowsError(ErrorKind::does_not_fit, HasSubstr("82.0 MiB")));
 }
