@@ -26,9 +26,9 @@ Bytes reserve_of(const MemoryBudget& budget) {
 
 // The frames x264 looks ahead over and its reference frames, and what libav and oneDNN set up once; measured.
 Bytes video_encoder_memory(const Request& request) {
-  constexpr Bytes kFrames = 60;
+  constexpr Bytes kLookedAhead = 60;  // frames
   const auto pixels = static_cast<Bytes>(request.width * request.height);
-  return MiB(48) + std::min<Bytes>(static_cast<Bytes>(request.frames), kFrames) * pixels * 3;
+  return MiB(48) + std::min<Bytes>(static_cast<Bytes>(request.frames), kLookedAhead) * pixels * 3;
 }
 
 template <typename Range, typename Member>

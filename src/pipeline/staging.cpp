@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
 namespace sluice::pipeline {
 namespace {
 
@@ -18,10 +20,10 @@ weights::StageLimits blocks(std::int64_t count) {
 }
 
 // `auto`: in place where a mapping may be used and fits; else what fits stays and the rest streams.
-Decision decide(const StagedComponent& component, const StagingRequest& request, Bytes room) {
+Decision decide(const StagedComponent& component, const StagingRequest& request,
+                const weights::StagePlan& whole, Bytes room) {
   if (request.resident_blocks && component.passes > 1 && request.backend != ReadBackend::mmap)
     return {Residence::disk, blocks(*request.resident_blocks), "--resident-blocks was given"};
-  const weights::StagePlan whole = plan_stage(component.table, component.order);
   const Bytes bytes = whole.bytes_once();
   if (may_map(request.backend) && bytes <= room)
     return {Residence::mapped, {}, fmt::format("{} fit into memory", format_bytes(bytes))};
@@ -33,10 +35,11 @@ Decision decide(const StagedComponent& component, const StagingRequest& request,
   return {Residence::disk, {.budget = room}, why};
 }
 
-Decision decide_as_asked(const StagedComponent& component, const StagingRequest& request, Bytes room) {
+Decision decide_as_asked(const StagedComponent& component, const StagingRequest& request,
+                         const weights::StagePlan& whole, Bytes room) {
   switch (request.from) {
     case StageFrom::automatic:
-      return decide(component, request, room);
+      return decide(component, request, whole, room);
     case StageFrom::memory:
     case StageFrom::device:
       return {request.backend == ReadBackend::mmap ? Residence::mapped : Residence::memory, {}, "asked for"};
@@ -64,11 +67,15 @@ std::string_view to_string(Residence residence) {
 }
 
 ComponentStaging stage(const StagedComponent& component, const StagingRequest& request, Bytes room) {
-  const Decision decision = decide_as_asked(component, request, room);
+  // Everything stays; a plan looks at every tensor, so it is made again only where some groups stream.
+  weights::StagePlan whole = plan_stage(component.table, component.order);
+  const Decision decision = decide_as_asked(component, request, whole, room);
   ComponentStaging staging{.component = component.table.name,
                            .residence = decision.residence,
                            .limits = decision.limits,
-                           .plan = plan_stage(component.table, component.order, decision.limits),
+                           .plan = decision.residence == Residence::disk
+                                       ? plan_stage(component.table, component.order, decision.limits)
+                                       : std::move(whole),
                            .reason = decision.reason,
                            .passes = component.passes};
   const bool in_place = decision.residence == Residence::mapped || decision.residence == Residence::window;
