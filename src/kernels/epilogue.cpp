@@ -56,13 +56,11 @@ SLUICE_COMPILE(void, finish_bf16,
 }  // namespace
 
 void finish_row(const float* sums, std::int64_t length, const float* bias, Epilogue epilogue, float* to) {
-  static const auto best = best_of(k_finish_f32);
-  best(sums, length, bias, epilogue == Epilogue::gelu_tanh, to);
+  best_of(k_finish_f32)(sums, length, bias, epilogue == Epilogue::gelu_tanh, to);
 }
 
 void finish_row(const float* sums, std::int64_t length, const float* bias, Epilogue epilogue, Bf16* to) {
-  static const auto best = best_of(k_finish_bf16);
-  best(sums, length, bias, epilogue == Epilogue::gelu_tanh, to);
+  best_of(k_finish_bf16)(sums, length, bias, epilogue == Epilogue::gelu_tanh, to);
 }
 
 }  // namespace sluice::kernels

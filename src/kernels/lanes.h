@@ -1,6 +1,8 @@
 #pragma once
 // Sixteen floats at once, in plain code: GCC's and Clang's vectors, which each instruction set compiles to
-// the widest registers it has, and a choice among compilations of one function at the first call.
+// the widest registers it has, and a choice among compilations of one function at each call.
+
+#include "base/cpu_path.h"
 
 #include <cstdint>
 #include <cstring>
@@ -70,10 +72,8 @@ struct Compilations {
 template <typename Function>
 Function* best_of(const Compilations<Function>& of) {
 #if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
-      __builtin_cpu_supports("avx512dq"))
-    return of.avx512;
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return of.avx2;
+  if (cpu_path() >= CpuPath::avx512) return of.avx512;
+  if (cpu_path() == CpuPath::avx2) return of.avx2;
 #endif
   return of.baseline;
 }

@@ -143,26 +143,22 @@ SLUICE_COMPILE(void, rotate_bf16,
 template <>
 void norm_modulate_row(const float* x, std::int64_t width, float eps, const float* scale, const float* shift,
                        float* to) {
-  static const auto best = best_of(k_modulate_f32);
-  best(x, width, eps, scale, shift, to);
+  best_of(k_modulate_f32)(x, width, eps, scale, shift, to);
 }
 template <>
 void norm_modulate_row(const Bf16* x, std::int64_t width, float eps, const Bf16* scale, const Bf16* shift,
                        Bf16* to) {
-  static const auto best = best_of(k_modulate_bf16);
-  best(x, width, eps, scale, shift, to);
+  best_of(k_modulate_bf16)(x, width, eps, scale, shift, to);
 }
 template <>
 void norm_rotate_row(float* x, std::int64_t width, std::int64_t heads, float eps, const float* weight,
                      const RotationRow& rotation) {
-  static const auto best = best_of(k_rotate_f32);
-  best(x, width, heads, eps, weight, rotation);
+  best_of(k_rotate_f32)(x, width, heads, eps, weight, rotation);
 }
 template <>
 void norm_rotate_row(Bf16* x, std::int64_t width, std::int64_t heads, float eps, const float* weight,
                      const RotationRow& rotation) {
-  static const auto best = best_of(k_rotate_bf16);
-  best(x, width, heads, eps, weight, rotation);
+  best_of(k_rotate_bf16)(x, width, heads, eps, weight, rotation);
 }
 
 }  // namespace sluice::kernels

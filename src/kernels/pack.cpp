@@ -94,8 +94,7 @@ void transpose(const T* from, std::int64_t stride, std::int64_t rows, std::int64
 }  // namespace
 
 void transpose_words(const WordRows& from, std::byte* to, std::int64_t to_stride) {
-  static const auto best = best_of(k_transpose);
-  best(from, to, to_stride);
+  best_of(k_transpose)(from, to, to_stride);
 }
 
 void pack_keys(const float* from, std::int64_t stride, std::int64_t rows, std::int64_t dim, float* to) {
@@ -111,7 +110,7 @@ void pack_values(const float* from, std::int64_t stride, std::int64_t rows, std:
 }
 
 void pack_values(const Bf16* from, std::int64_t stride, std::int64_t rows, std::int64_t dim, Bf16* to) {
-  static const auto best = best_of(k_interleave);
+  const auto best = best_of(k_interleave);
   std::int64_t row = 0;
   for (; row + 1 < rows; row += 2) best(from + row * stride, from + (row + 1) * stride, dim, to + row * dim);
   if (row == rows) return;

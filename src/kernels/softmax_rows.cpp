@@ -86,18 +86,15 @@ SLUICE_COMPILE(void, scale_to_bf16, (const float* row, std::int64_t length, floa
 
 float softmax_row(float* scores, std::int64_t columns, float scale, const float* bias, SoftmaxState& state,
                   Bf16* halves) {
-  static const auto best = best_of(k_softmax_row);
-  return best(scores, columns, scale, bias, state, halves);
+  return best_of(k_softmax_row)(scores, columns, scale, bias, state, halves);
 }
 
 void scale_row(const float* row, std::int64_t length, float factor, float* to) {
-  static const auto best = best_of(k_scale_to_f32);
-  best(row, length, factor, to);
+  best_of(k_scale_to_f32)(row, length, factor, to);
 }
 
 void scale_row(const float* row, std::int64_t length, float factor, Bf16* to) {
-  static const auto best = best_of(k_scale_to_bf16);
-  best(row, length, factor, to);
+  best_of(k_scale_to_bf16)(row, length, factor, to);
 }
 
 }  // namespace sluice::kernels
