@@ -1,17 +1,9 @@
 #include "kernels/frame_conv.h"
 
+#include "kernels/plain_value.h"
+
 namespace sluice::kernels::reference {
 namespace {
-
-float value(float x) {
-  return x;
-}
-float value(Bf16 x) {
-  float result;
-  reference::widen_values({.format = Stored::bf16, .values = reinterpret_cast<const std::byte*>(&x)}, 0, 1,
-                          &result);
-  return result;
-}
 
 template <typename T>
 T value_of(const StoredValues& values, std::int64_t index) {
@@ -35,8 +27,8 @@ float sum_at(const FrameConv<T>& conv, std::int64_t frame, std::int64_t row, std
         const std::int64_t position = ((frame + t) * shape.x_height() + x_row) * shape.x_width() + column + w;
         const std::int64_t tap = (t * kernel.h + h) * kernel.w + w;
         for (std::int64_t in = 0; in < shape.in; ++in)
-          sum += value(conv.x[position * position_stride<T>(shape.in) + in]) *
-                 value(value_of<T>(conv.weight, (out * shape.in + in) * kernel.taps() + tap));
+          sum += plain_value(conv.x[position * position_stride<T>(shape.in) + in]) *
+                 plain_value(value_of<T>(conv.weight, (out * shape.in + in) * kernel.taps() + tap));
       }
     }
   }
@@ -54,11 +46,8 @@ void convolve(const FrameConv<T>& conv) {
         float sum = sum_at(conv, frame, place / shape.width, place % shape.width, out);
         if (conv.bias.values) sum += value_of<float>(conv.bias, out);
         if (!conv.skip.empty())
-          sum += value(conv.skip[static_cast<std::size_t>(frame)][place * shape.out + out]);
-        const StoredValues rounded = {.format = Stored::f32,
-                                      .values = reinterpret_cast<const std::byte*>(&sum)};
-        reference::widen_values(rounded, 0, 1,
-                                conv.y + (frame * shape.height * shape.width + place) * shape.out + out);
+          sum += plain_value(conv.skip[static_cast<std::size_t>(frame)][place * shape.out + out]);
+        round_to(sum, conv.y[(frame * shape.height * shape.width + place) * shape.out + out]);
       }
     }
   }
