@@ -78,7 +78,8 @@ bool asks_for_json(int argc, char** argv) {
                      [](const char* argument) { return std::string_view(argument) == "--json"; });
 }
 
-int parse_and_act(std::span<const Command> commands, int argc, char** argv) {
+int parse_and_act(std::span<const Command> commands, int argc, char** argv,
+                  const std::function<void()>& prepare) {
   CLI::App app{"text to video with sound by LTX-2.3, on machines that are too small for it", "sluice"};
   app.set_version_flag("--version", fmt::format("sluice {}", version()));
   app.require_subcommand(1);
@@ -91,6 +92,7 @@ int parse_and_act(std::span<const Command> commands, int argc, char** argv) {
     built.push_back({added, command.build(*added)});
   }
   try {
+    prepare();
     app.parse(argc, argv);
     show_messages(flags);
     ProgressDisplay progress(flags);
@@ -118,10 +120,11 @@ int parse_and_act(std::span<const Command> commands, int argc, char** argv) {
 
 }  // namespace
 
-int run_program(std::span<const Command> commands, int argc, char** argv) {
+int run_program(std::span<const Command> commands, int argc, char** argv,
+                const std::function<void()>& prepare) {
   open_standard_streams();
   handle_signals();
-  const int code = parse_and_act(commands, argc, argv);
+  const int code = parse_and_act(commands, argc, argv, prepare);
   std::cout.flush();
   if (code == 0 && !std::cout) {
     std::cerr << "sluice: the result could not be written to the standard output\n  try: check where it is "

@@ -34,8 +34,9 @@ struct Command {
   Action (*build)(CLI::App&);  // adds the command's flags
 };
 
-// Once in a process: installs handlers of signals.  A first SIGINT, SIGTERM or SIGHUP sets Context::cancel, a
-// second one ends the process.
-int run_program(std::span<const Command> commands, int argc, char** argv);
+// Once in a process: installs handlers of signals, calls `prepare` (its errors are shown like a command's).
+// A first SIGINT, SIGTERM or SIGHUP sets Context::cancel, a second one ends the process.
+int run_program(
+    std::span<const Command> commands, int argc, char** argv, const std::function<void()>& prepare = [] {});
 
 }  // namespace sluice::cli

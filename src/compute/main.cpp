@@ -1,6 +1,7 @@
 // The program that `sluice` becomes for commands that compute: it loads LibTorch and libav.
 #include "base/allocator.h"
 #include "compute/commands.h"
+#include "kernels/instructions.h"
 
 #include <array>
 
@@ -15,5 +16,5 @@ int main(int argc, char** argv) {
       sluice::cli::Command{"recommend", "the profile for this machine, with flags to paste", add_recommend},
       sluice::cli::Command{"inspect", "what a made video holds", add_inspect_video},
   };
-  return sluice::cli::run_program(commands, argc, argv);
+  return sluice::cli::run_program(commands, argc, argv, sluice::kernels::follow_cpu_variable);
 }

@@ -1,13 +1,13 @@
 #include "pipeline/settings.h"
 
+#include "base/cpu_path.h"
 #include "pipeline/request_check.h"
 
 #include <ATen/Parallel.h>
-#include <ATen/core/ivalue.h>
-#include <ATen/cpu/Utils.h>
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <thread>
 
 namespace sluice::pipeline {
@@ -18,10 +18,10 @@ constexpr std::int64_t kStgBlock = 28;  // of the 48 of LTX-2.3
 constexpr sampling::GuidanceScales kDevVideo{.cfg = 3.0, .stg = 1.0, .modality = 3.0, .rescale = 0.7};
 constexpr sampling::GuidanceScales kDevAudio{.cfg = 7.0, .stg = 1.0, .modality = 3.0, .rescale = 0.7};
 
-bool cpu_can(const std::string& feature) {
-  const auto capabilities = at::cpu::get_cpu_capabilities();
-  auto found = capabilities.find(feature);
-  return found != capabilities.end() && found->second.isBool() && found->second.toBool();
+Choice cpu_choice() {
+  const char* asked = std::getenv("SLUICE_CPU");
+  return {"cpu", std::string(name(cpu_path())),
+          asked && *asked ? "asked for with SLUICE_CPU" : "the best this processor has"};
 }
 
 Choice choose_variant(const Request& request, const ltx2::ModelFiles& files,
@@ -110,8 +110,8 @@ Choice choose_dtype(ComputeDtype asked, const weights::ComponentTable& table) {
     return entry.second.dtype == Dtype::BF16 && entry.second.shape.size() == 2;
   });
   if (!stored) return {"compute-dtype", "f32", "the weights are not stored in bf16"};
-  if (cpu_can("amx_bf16")) return {"compute-dtype", "bf16", "the CPU has AMX"};
-  if (cpu_can("avx512_bf16")) return {"compute-dtype", "bf16", "the CPU has avx512_bf16"};
+  if (cpu_path() >= CpuPath::avx512_bf16)
+    return {"compute-dtype", "bf16", fmt::format("the CPU has {}", name(cpu_path()))};
   return {"compute-dtype", "f32", "the CPU has no bf16 arithmetic: weights are widened a tile at a time"};
 }
 
@@ -183,7 +183,7 @@ Settings settle(const Request& request, const ModelSet& models) {
   settings.dtype = scalar_type(dtype);
   const Choice threads = choose_threads(request.threads, transformer, settings.video.tokens());
   settings.threads = std::stoi(threads.value);
-  settings.choices = {variant, dtype, threads};
+  settings.choices = {variant, dtype, threads, cpu_choice()};
   return settings;
 }
 

@@ -69,7 +69,7 @@ TEST(Workspace, refuses_a_tensor_outside_of_a_scope) {
   Workspace workspace;
 
   EXPECT_THAT([&] { workspace.take({1}, at::kFloat); },
-              ThrowsError(ErrorKind::internal, ::testing::HasSubstr("outside of any scope")));
+              test::ThrowsError(ErrorKind::internal, ::testing::HasSubstr("outside of any scope")));
 }
 
 }  // namespace
