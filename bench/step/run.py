@@ -1,19 +1,22 @@
-"""One transformer step, this program against diffusers, on synthetic blocks of the published width.
+"""A whole step, a whole decode and the sound: this program beside diffusers, in one run.
 
-    python bench/step/run.py --bin build/release/bin
+    python bench/step/run.py --bin build/release/bin --results bench/step/results.json
+    python bench/step/tables.py bench/step/results.json docs/performance.md
 
-Makes a transformer of --blocks blocks with sluice-synth, and measures each arm in fresh processes, in shuffled
-order, so that what else the machine does falls on all alike.  An arm's peak anonymous memory is the largest
-RssAnon of its process, from start to end, looked at every 20 ms.  Processor seconds (of all threads) are the
-steadier measure on a machine that does something else besides.  Needs the packages of the reference (torch,
-diffusers 0.42, safetensors)."""
+Makes a checkpoint of the published widths with --blocks transformer blocks (sluice-synth; fp8 and nf4 by sluice
+quantize; removed at the end) and measures every arm in fresh processes, in shuffled order within a round, so
+that what else the machine does falls on all alike.  An arm's peak anonymous memory is the largest RssAnon of
+its process, looked at every 20 ms.  Needs the packages of the reference (torch, diffusers 0.42, safetensors).
+
+--sd-cpp PROGRAM adds stable-diffusion.cpp's step: a command line, given as one word, that prints one JSON line
+{"seconds": […]} for the same sizes; it is left out where its source is not present."""
 
 import argparse
 import json
 import os
 import random
+import shlex
 import shutil
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -21,23 +24,24 @@ import threading
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-ARMS = [(who, dtype) for dtype in ("f32", "bf16") for who in ("sluice", "diffusers")]
 
 
 def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--bin", type=Path, default=Path("build/release/bin"), help="where bench_step is")
     parser.add_argument("--dir", type=Path, help="where the checkpoint is made and removed again")
-    parser.add_argument("--blocks", type=int, default=4)
+    parser.add_argument("--blocks", type=int, default=2)
     parser.add_argument("--grid", type=int, nargs=3, default=[4, 16, 16], help="latent frames, height, width")
     parser.add_argument("--audio-tokens", type=int, default=26)
     parser.add_argument("--text-tokens", type=int, default=1024)
+    parser.add_argument("--size", type=int, nargs=3, default=[512, 320, 49], help="of the decode: width, height, frames")
+    parser.add_argument("--sound-latents", type=int, default=125, help="25 a second")
     parser.add_argument("--rounds", type=int, default=5, help="fresh processes an arm")
-    parser.add_argument("--steps", type=int, default=1, help="timed steps a process, after one warm-up step")
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--seed", type=int, default=0, help="of inputs and order")
-    parser.add_argument("--arms", default="", help="only these, e.g. sluice-f32,sluice-bf16")
-    parser.add_argument("--json", type=Path, help="write all numbers there")
+    parser.add_argument("--work", default="step,video,sound", help="only these kinds of work")
+    parser.add_argument("--sd-cpp", help="stable-diffusion.cpp's step as a command")
+    parser.add_argument("--results", type=Path, default=Path("results.json"))
     return parser.parse_args()
 
 
@@ -63,6 +67,47 @@ def make_inputs(arguments, path):
     )
 
 
+def make_models(arguments, folder):
+    """folder/bf16, the whole model, and its transformer in fp8 and nf4."""
+    quiet = dict(check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    subprocess.run([arguments.bin / "sluice-synth", "-o", folder / "bf16", "--blocks", str(arguments.blocks), "--layout",
+                    "diffusers", "--components", "transformer", "--components", "vae", "--components", "audio_vae",
+                    "--components", "vocoder"], **quiet)
+    for format_ in ("fp8", "nf4"):
+        subprocess.run([arguments.bin / "sluice", "quantize", folder / "bf16", "-o", folder / format_, "--format", format_,
+                        "--components", "transformer"], **quiet)
+
+
+class Arm:
+    def __init__(self, name, command):
+        self.name, self.command = name, [str(word) for word in command]
+        self.results = {"seconds": [], "cpu_seconds": [], "peak": 0, "kinds": []}
+
+    def run(self):
+        process = subprocess.Popen(self.command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        done = threading.Event()
+
+        def watch():
+            while not done.wait(0.02):
+                self.results["peak"] = max(self.results["peak"], anonymous_bytes(process.pid))
+
+        watcher = threading.Thread(target=watch)
+        watcher.start()
+        output, errors = process.communicate()
+        done.set()
+        watcher.join()
+        if process.returncode != 0:
+            sys.exit(f"{' '.join(self.command)}\n{errors}")
+        numbers = json.loads(output.strip().splitlines()[-1])
+        for key in ("seconds", "cpu_seconds"):
+            value = numbers.get(key, [])
+            self.results[key] += value if isinstance(value, list) else [value]
+        for key in ("kinds", "page_faults"):
+            if key in numbers:
+                self.results[key] = numbers[key]
+        print(f"{self.name}: {numbers['seconds']} s, load {os.getloadavg()[0]:.1f}", file=sys.stderr)
+
+
 def anonymous_bytes(pid):
     try:
         for line in open(f"/proc/{pid}/status"):
@@ -73,23 +118,38 @@ def anonymous_bytes(pid):
     return 0
 
 
-def run_arm(command):
-    """Its JSON, and the peak of its anonymous memory."""
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    peak, done = [0], threading.Event()
+def arms_of(arguments, folder):
+    inputs, model = folder / "inputs.safetensors", folder / "bf16"
+    threads = ["--threads", arguments.threads]
+    reference = [sys.executable, HERE / "reference.py"]
+    step = ["--inputs", inputs, "--grid", *arguments.grid, *threads, "--steps", 1]
+    width, height, frames = arguments.size
+    arms = {"step": [Arm(f"matmul-{d}", [*reference, "matmul", model, "--dtype", d, "--steps", 5, *threads]) for d in ("bf16", "f32")]}
+    for dtype in ("bf16", "f32"):
+        arms["step"] += [Arm(f"sluice-{dtype}", [arguments.bin / "bench_step", model / "transformer", "--dtype", dtype, "--profile",
+                                                 "--output", folder / f"sluice-{dtype}.safetensors", "--warmup", 2, *step]),
+                         Arm(f"diffusers-{dtype}", [*reference, "step", model, "--dtype", dtype, "--profile",
+                                                    "--output", folder / f"diffusers-{dtype}.safetensors", *step])]
+    arms["step"] += [Arm(f"sluice-{f}", [arguments.bin / "bench_step", folder / f / "transformer", "--profile", "--warmup", 2, *step])
+                     for f in ("fp8", "nf4")]
+    if arguments.sd_cpp:
+        arms["step"].append(Arm("stable-diffusion.cpp", shlex.split(arguments.sd_cpp)))
+    arms["video"] = []
+    for dtype in ("bf16", "f32"):
+        arms["video"] += [Arm(f"sluice-{dtype}", [arguments.bin / "bench_decode", model / "vae", "--dtype", dtype, "--width", width,
+                                                  "--height", height, "--frames", frames, "--decode", "stream", *threads]),
+                          Arm(f"diffusers-{dtype}", [*reference, "video", model, "--dtype", dtype, "--size", *arguments.size, *threads])]
+    arms["sound"] = [Arm("sluice-f32", [arguments.bin / "bench_sound", model, "--latents", arguments.sound_latents]),
+                     Arm("diffusers-f32", [*reference, "sound", model, "--dtype", "f32", "--sound-latents",
+                                           arguments.sound_latents, *threads])]
+    return {work: list_ for work, list_ in arms.items() if work in arguments.work.split(",")}
 
-    def watch():
-        while not done.wait(0.02):
-            peak[0] = max(peak[0], anonymous_bytes(process.pid))
 
-    watcher = threading.Thread(target=watch)
-    watcher.start()
-    output, errors = process.communicate()
-    done.set()
-    watcher.join()
-    if process.returncode != 0:
-        sys.exit(f"{' '.join(map(str, command))}\n{errors}")
-    return json.loads(output.splitlines()[-1]), peak[0]
+def count_flops(arguments, folder):
+    command = [sys.executable, HERE / "reference.py", "flops", folder / "bf16", "--grid", *arguments.grid, "--size", *arguments.size,
+               "--sound-latents", arguments.sound_latents, "--text-tokens", arguments.text_tokens, "--audio-tokens", arguments.audio_tokens]
+    output = subprocess.run([str(word) for word in command], check=True, capture_output=True, text=True).stdout
+    return json.loads(output.strip().splitlines()[-1])
 
 
 def compare(path, reference):
@@ -100,62 +160,35 @@ def compare(path, reference):
     return {k: ((ours[k] - theirs[k]).abs().max() / theirs[k].abs().max()).item() for k in theirs}
 
 
-def measure(arguments, folder):
-    model, inputs = folder / "transformer", folder / "inputs.safetensors"
-    make_inputs(arguments, inputs)
-    arms = [arm for arm in ARMS if not arguments.arms or "-".join(arm) in arguments.arms.split(",")]
-    results = {arm: {"seconds": [], "cpu_seconds": [], "peak": 0} for arm in arms}
-    order = random.Random(arguments.seed)
-    for _ in range(arguments.rounds):
-        for who, dtype in order.sample(arms, len(arms)):
-            program = [arguments.bin / "bench_step"] if who == "sluice" else [sys.executable, HERE / "diffusers_step.py"]
-            options = dict(inputs=inputs, dtype=dtype, steps=arguments.steps, threads=arguments.threads,
-                           output=folder / f"{who}-{dtype}.safetensors")
-            command = program + [model, "--grid", *map(str, arguments.grid)]
-            for key, value in options.items():
-                command += [f"--{key}", str(value)]
-            numbers, peak = run_arm(command)
-            result = results[who, dtype]
-            for key in ("seconds", "cpu_seconds"):
-                result[key] += numbers[key]
-            result["peak"] = max(result["peak"], peak)
-            print(f"{who} {dtype}: {numbers['seconds']} s, {peak / 2**30:.2f} GiB, load {os.getloadavg()[0]:.1f}",
-                  file=sys.stderr)
-    return results
-
-
-def report(results, folder):
-    print("| arm | median s | min | max | median cpu s | peak anonymous GiB |\n|---|---|---|---|---|---|")
-    for (who, dtype), result in results.items():
-        s, cpu = result["seconds"], statistics.median(result["cpu_seconds"])
-        print(f"| {who} {dtype} | {statistics.median(s):.2f} | {min(s):.2f} | {max(s):.2f} | {cpu:.2f} "
-              f"| {result['peak'] / 2**30:.2f} |")
-    for dtype in ("f32", "bf16"):
-        ours, theirs = results.get(("sluice", dtype)), results.get(("diffusers", dtype))
-        if not ours or not theirs:
-            continue
-        speed, cpu = (statistics.median(theirs[k]) / statistics.median(ours[k]) for k in ("seconds", "cpu_seconds"))
-        difference = compare(folder / f"sluice-{dtype}.safetensors", folder / f"diffusers-{dtype}.safetensors")
-        print(f"{dtype}: {speed:.2f} times as fast ({cpu:.2f} by processor time), "
-              f"{ours['peak'] / theirs['peak']:.3f} of the memory; largest difference {difference}")
-    truth = folder / "diffusers-f32.safetensors"
-    if truth.exists():
-        for who in ("sluice", "diffusers"):
-            if (who, "bf16") in results:
-                print(f"{who} bf16 against f32: {compare(folder / f'{who}-bf16.safetensors', truth)}")
+def processor():
+    for line in open("/proc/cpuinfo"):
+        if line.startswith("model name"):
+            return line.split(":")[1].strip()
+    return "unknown"
 
 
 def main():
     arguments = parse_arguments()
     folder = Path(tempfile.mkdtemp(prefix="sluice-bench-", dir=arguments.dir))
     try:
-        subprocess.run(
-            [arguments.bin / "sluice-synth", "-o", folder, "--blocks", str(arguments.blocks), "--components",
-             "transformer", "--layout", "diffusers"], check=True)
-        results = measure(arguments, folder)
-        report(results, folder)
-        if arguments.json:
-            arguments.json.write_text(json.dumps({"-".join(arm): result for arm, result in results.items()}))
+        make_models(arguments, folder)
+        make_inputs(arguments, folder / "inputs.safetensors")
+        arms = arms_of(arguments, folder)
+        order = random.Random(arguments.seed)
+        for _ in range(arguments.rounds):
+            for list_ in arms.values():
+                for arm in order.sample(list_, len(list_)):
+                    arm.run()
+        results = {"machine": f"{arguments.threads} threads on {processor()}", "rounds": arguments.rounds,
+                   "grid": arguments.grid, "size": arguments.size, "sound_latents": arguments.sound_latents,
+                   "audio_tokens": arguments.audio_tokens, "text_tokens": arguments.text_tokens,
+                   "flops": count_flops(arguments, folder),
+                   "arms": {work: {arm.name: arm.results for arm in list_} for work, list_ in arms.items()}}
+        if "step" in arms:
+            truth = folder / "diffusers-f32.safetensors"
+            results["errors"] = {f"{who}-{dtype}": max(compare(folder / f"{who}-{dtype}.safetensors", truth).values())
+                                 for who in ("sluice", "diffusers") for dtype in ("bf16", "f32")}
+        arguments.results.write_text(json.dumps(results, indent=1) + "\n")
     finally:
         shutil.rmtree(folder)
 
