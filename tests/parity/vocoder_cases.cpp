@@ -1,8 +1,9 @@
 // vocoder/*: from log-mel spectrograms to sound, and two of its parts on their own.
 #include "models/ltx2/vocoder/activation.h"
-#include "models/ltx2/vocoder/filter.h"
+#include "models/ltx2/vocoder/resample.h"
 #include "models/ltx2/vocoder/vocoder.h"
 #include "parity/registry.h"
+#include "support/antialiased_steps.h"
 #include "support/fixture.h"
 
 #include <ATen/ATen.h>
@@ -41,12 +42,11 @@ Results run_activation(const Case& parity_case) {
                  .kernel_size = parity_case.config_value<std::int64_t>("antialias_kernel_size")});
   const auto source = test::open_weights(parity_case.weights(), {&group});
   const auto lease = source->acquire(group);
-  const at::Tensor& x = parity_case.input("x");
-  const at::Tensor upsampled = ltx2::upsample(layer, x);
+  const test::AntialiasedSteps steps = test::antialiased_steps(layer, parity_case.input("x"));
   Results results;
-  results.add("upsampled", upsampled);
-  results.add("activated", ltx2::snake_beta(layer, upsampled));
-  results.add("y", ltx2::antialiased_snake(layer, x));
+  results.add("upsampled", steps.upsampled);
+  results.add("activated", steps.activated);
+  results.add("y", steps.result);
   return results;
 }
 

@@ -1,17 +1,24 @@
 #include "models/ltx2/vocoder/activation.h"
 
-#include "models/ltx2/vocoder/filter.h"
-#include "models/ltx2/vocoder/pieces.h"
+#include "kernels/tasks.h"
 
 #include <ATen/ATen.h>
+
+#include <algorithm>
+#include <span>
 
 namespace sluice::ltx2 {
 namespace {
 
 constexpr double kEps = 1e-9;
+constexpr std::int64_t kTaskValues = std::int64_t{1} << 17;  // some 100 µs
 
-at::Tensor per_channel(const at::Tensor& logarithm) {
-  return logarithm.to(at::kFloat).exp().view({1, -1, 1});
+std::span<const float> numbers(const at::Tensor& x) {  // f32, contiguous
+  return {x.const_data_ptr<float>(), static_cast<std::size_t>(x.numel())};
+}
+
+at::Tensor wide(const at::Tensor& x) {
+  return x.to(at::kFloat).contiguous();
 }
 
 }  // namespace
@@ -25,38 +32,21 @@ void declare(const weights::ParameterScope& scope, AntialiasedSnake& layer, std:
   scope.add("downsample.filter", layer.downsample_filter, {1, 1, config.kernel_size});
 }
 
-at::Tensor upsample(const AntialiasedSnake& layer, const at::Tensor& x) {
-  const auto [ratio, kernel] = layer.config;
-  const std::int64_t pad = kernel / ratio - 1;
-  return filter_up(x, layer.upsample_filter,
-                   {.ratio = ratio,
-                    .pad = pad,
-                    .cut_left = pad * ratio + (kernel - ratio) / 2,
-                    .cut_right = pad * ratio + (kernel - ratio + 1) / 2});
+kernels::SmoothSnake smooth_snake(const AntialiasedSnake& layer) {
+  const at::Tensor up = wide(layer.upsample_filter), down = wide(layer.downsample_filter);
+  const at::Tensor frequency = wide(layer.alpha).exp();
+  const at::Tensor amplitude = wide(layer.beta).exp().add_(kEps).reciprocal_();
+  return {{.ratio = layer.config.ratio, .up = numbers(up), .down = numbers(down)},
+          numbers(frequency),
+          numbers(amplitude)};
 }
 
-at::Tensor snake_beta(const AntialiasedSnake& layer, const at::Tensor& x) {
-  at::Tensor wave = (x * per_channel(layer.alpha)).sin_().square_();
-  return wave.mul_((per_channel(layer.beta) + kEps).reciprocal_()).add_(x);
-}
-
-at::Tensor downsample(const AntialiasedSnake& layer, const at::Tensor& x) {
-  const auto [ratio, kernel] = layer.config;
-  return filter_down(x, layer.downsample_filter,
-                     {.ratio = ratio, .pad_left = kernel / 2 + kernel % 2 - 1, .pad_right = kernel / 2});
-}
-
-at::Tensor antialiased_snake(const AntialiasedSnake& layer, const at::Tensor& x) {
-  // A sample looks at half a kernel at the higher rate twice, and at the border copies around it.
-  const PieceShape shape = {.samples = activation_piece(x.size(0), x.size(1)),
-                            .reach = 2 * layer.config.kernel_size};
-  return in_pieces(x, shape, [&](const at::Tensor& piece) {
-    return downsample(layer, snake_beta(layer, upsample(layer, piece)));
+void run(const kernels::SmoothSnake& snake, const float* x, std::int64_t rows, float* y) {
+  const std::int64_t step = std::max<std::int64_t>(kTaskValues / snake.channels(), 1);
+  kernels::each_task(at::get_num_threads(), (rows + step - 1) / step, [&](std::int64_t, std::int64_t task) {
+    const std::int64_t begin = task * step;
+    snake.run(x, rows, begin, std::min(begin + step, rows), y + begin * snake.channels());
   });
-}
-
-std::int64_t activation_piece(std::int64_t batch, std::int64_t channels) {
-  return samples_in(kSoundPiece, batch, channels);
 }
 
 }  // namespace sluice::ltx2

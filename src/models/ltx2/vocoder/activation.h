@@ -1,7 +1,8 @@
 #pragma once
-// The antialiased activation of the generators: y = down(snake(up(x))), so that the harmonics which snake
-// makes do not fold back.  The filters come with the checkpoint: a computed one is not the trained one.
+// The antialiased activation of the generators (kernels/smooth_snake.h).  Its filters come with the
+// checkpoint: a computed one is not the trained one.
 
+#include "kernels/smooth_snake.h"
 #include "models/ltx2/vocoder/config.h"
 #include "weights/parameters.h"
 
@@ -20,13 +21,10 @@ struct AntialiasedSnake {
 void declare(const weights::ParameterScope& scope, AntialiasedSnake& layer, std::int64_t channels,
              AntialiasConfig config);
 
-// x: [batch, channels, n], f32.
-at::Tensor upsample(const AntialiasedSnake& layer, const at::Tensor& x);  // -> [batch, channels, n · ratio]
-at::Tensor snake_beta(const AntialiasedSnake& layer,
-                      const at::Tensor& x);  // x + sin²(x · e^α) / (e^β + 1e-9)
-at::Tensor downsample(const AntialiasedSnake& layer, const at::Tensor& x);  // -> [batch, channels, n / ratio]
+// x + sin²(x · e^α) / (e^β + 1e-9) between the filters; while the layer's weights are leased.
+kernels::SmoothSnake smooth_snake(const AntialiasedSnake& layer);
 
-at::Tensor antialiased_snake(const AntialiasedSnake& layer, const at::Tensor& x);  // shape of x; in pieces
-std::int64_t activation_piece(std::int64_t batch, std::int64_t channels);          // samples at once
+// All rows, on all threads.  x, y: [rows, channels].
+void run(const kernels::SmoothSnake& snake, const float* x, std::int64_t rows, float* y);
 
 }  // namespace sluice::ltx2

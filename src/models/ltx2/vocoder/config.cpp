@@ -34,6 +34,10 @@ void check_generator(const nn::ConfigReader& read, const std::string& prefix, co
         read, fmt::format("'{0}resnet_kernel_sizes' and '{0}resnet_dilations' need one entry a residual "
                           "block",
                           prefix));
+  for (const Numbers& dilations : config.resnet_dilations)
+    if (dilations.empty()) throw read.unsupported(prefix + "resnet_dilations");
+  if (config.antialias.ratio < 1 || config.antialias.kernel_size < config.antialias.ratio)
+    throw read.unsupported(prefix + "antialias_kernel_size");
   for (std::int64_t kernel : config.resnet_kernel_sizes)
     if (kernel % 2 == 0) throw read.unsupported(prefix + "resnet_kernel_sizes");
   if (config.out_channels < 1 || config.in_channels % config.out_channels)

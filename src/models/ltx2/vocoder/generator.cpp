@@ -1,6 +1,8 @@
 #include "models/ltx2/vocoder/generator.h"
 
-#include "models/ltx2/vocoder/pieces.h"
+#include "kernels/conv_line.h"
+#include "models/ltx2/vocoder/line.h"
+#include "models/ltx2/vocoder/wave_rows.h"
 
 #include <ATen/ATen.h>
 
@@ -31,45 +33,88 @@ void declare_resnets(const weights::ParameterScope& scope, GeneratorStage& stage
   }
 }
 
-// As many samples out as in.
-at::Tensor same_conv(const nn::Conv& conv, const at::Tensor& x, std::int64_t dilation = 1) {
-  const std::int64_t reach = (conv.weight.size(2) - 1) * dilation;
-  const PieceShape shape = {.samples = conv_piece(x.size(0), x.size(1), conv.weight.numel()), .reach = reach};
-  return in_pieces(x, shape, [&](const at::Tensor& piece) {
-    return nn::conv(conv, piece, {.padding = {reach / 2}, .dilation = {dilation}});
-  });
+std::int64_t around(const kernels::LineConv& conv) {
+  const kernels::LineReach reach = kernels::line_reach(conv);
+  return std::max(reach.before, reach.behind);
 }
 
-at::Tensor raise_rate(const nn::Conv& conv, const at::Tensor& x, std::int64_t factor) {
-  const std::int64_t kernel = conv.weight.size(2);
-  const PieceShape shape = {.samples = conv_piece(x.size(0), x.size(1), conv.weight.numel()),
-                            .reach = kernel / factor + 1,
-                            .factor = factor};
-  return in_pieces(x, shape, [&](const at::Tensor& piece) {
-    return nn::conv_transposed(conv, piece, {.padding = {(kernel - factor) / 2}, .stride = {factor}});
-  });
+// Tensors of a stage beside its input and its result.
+struct StageRows {
+  StageRows(const GeneratorConfig& config, std::int64_t rows, std::int64_t channels)
+      : block(rows, channels), hidden(rows, channels) {
+    if (activates_whole(config, channels)) activated = WaveRows(rows, channels, widest_reach(config));
+  }
+
+  WaveRows block;      // what a residual block has computed so far
+  WaveRows hidden;     // between a step's two convolutions
+  WaveRows activated;  // where an activation is computed as a whole
+};
+
+// An activation and the convolution that follows it.  Few weights take the activated rows piece by piece, so
+// that they never leave the cache.
+void activated_conv(const AntialiasedSnake& act, const Line& line, const WaveRows& x,
+                    const WaveRows& activated, const kernels::LineResult& result) {
+  const kernels::SmoothSnake snake = smooth_snake(act);
+  if (kernels::takes_pieces(line.conv()))
+    return kernels::conv_line(
+        line.conv(), x.rows(),
+        [&](std::int64_t begin, std::int64_t end, float* to) {
+          snake.run(x.data(), x.rows(), begin, end, to);
+        },
+        result);
+  run(snake, x.data(), x.rows(), activated.data());
+  kernels::conv_line(line.conv(), {.rows = x.rows(), .x = activated.data()}, result);
 }
 
-// A block's input is not its own: other blocks take it too.
-at::Tensor residual_block(const GeneratorResidualBlock& block, const std::vector<std::int64_t>& dilations,
-                          at::Tensor x) {
+// Adds a block's result to the sum of those before it, times `scale`.  Its input is not its own: other blocks
+// take it too.
+void add_residual_block(const GeneratorResidualBlock& block, const std::vector<std::int64_t>& dilations,
+                        const WaveRows& x, const StageRows& rows, kernels::LineResult sum) {
   for (std::size_t k = 0; k < block.size(); k++) {
     const GeneratorResidualStep& step = block[k];
-    at::Tensor h = antialiased_snake(step.act1, x);
-    h = same_conv(step.conv1, h, dilations[k]);
-    h = antialiased_snake(step.act2, h);
-    x = same_conv(step.conv2, h).add_(x);
+    const WaveRows& from = k == 0 ? x : rows.block;
+    activated_conv(step.act1, Line::same(step.conv1, dilations[k]), from, rows.activated,
+                   {.y = rows.hidden.data()});
+    kernels::LineResult to = k + 1 < block.size() ? kernels::LineResult{.y = rows.block.data()} : sum;
+    to.added[0] = from.data();
+    activated_conv(step.act2, Line::same(step.conv2), rows.hidden, rows.activated, to);
   }
-  return x;
 }
 
 // The blocks' mean: they stand side by side, not in a row.
-at::Tensor residual_mean(const GeneratorStage& stage, const GeneratorConfig& config, const at::Tensor& x) {
-  at::Tensor sum = residual_block(stage.resnets[0], config.resnet_dilations[0], x);
-  if (sum.is_same(x)) sum = x.clone();  // a block without steps
-  for (std::size_t j = 1; j < stage.resnets.size(); j++)
-    sum.add_(residual_block(stage.resnets[j], config.resnet_dilations[j], x));
-  return sum.div_(static_cast<double>(stage.resnets.size()));
+void residual_mean(const GeneratorStage& stage, const GeneratorConfig& config, const WaveRows& x,
+                   const WaveRows& mean) {
+  const StageRows rows(config, x.rows(), x.channels());
+  const std::size_t blocks = stage.resnets.size();
+  for (std::size_t j = 0; j < blocks; j++) {
+    kernels::LineResult sum = {.y = mean.data()};
+    if (j > 0) sum.added[1] = mean.data();
+    if (j + 1 == blocks) sum.scale = 1 / static_cast<float>(blocks);
+    add_residual_block(stage.resnets[j], config.resnet_dilations[j], x, rows, sum);
+  }
+}
+
+WaveRows raise_rate(const Line& line, const WaveRows& x) {
+  WaveRows y(kernels::line_rows(line.conv(), x.rows()), line.conv().weights.out);
+  kernels::conv_line(line.conv(), {.rows = x.rows(), .x = x.data()}, {.y = y.data()});
+  return y;
+}
+
+// Rows around the input of a stage's upsampler; behind the last stage none.
+std::int64_t around_stage(const Generator& generator, std::size_t stage) {
+  if (stage == generator.stages.size()) return 0;
+  return around(
+      Line::raising(generator.stages[stage].upsampler, generator.config.upsample_factors[stage]).conv());
+}
+
+// mel: [wave channels, frames, bins].
+WaveRows first_rows(const Generator& generator, const at::Tensor& mel) {
+  const Line line = Line::same(generator.conv_in);
+  const WaveRows x(mel.size(1), generator.config.in_channels, around(line.conv()));
+  x.tensor().unflatten(1, {mel.size(0), mel.size(2)}).copy_(mel.transpose(0, 1));
+  WaveRows y(mel.size(1), generator.config.hidden_channels, around_stage(generator, 0));
+  kernels::conv_line(line.conv(), {.rows = x.rows(), .x = x.data()}, {.y = y.data()});
+  return y;
 }
 
 at::Tensor finish(FinalActivation activation, const at::Tensor& wave) {
@@ -109,21 +154,47 @@ void declare(const weights::ParameterScope& scope, Generator& generator, const G
                .bias = config.final_bias ? nn::Bias::yes : nn::Bias::no});
 }
 
-std::int64_t conv_piece(std::int64_t batch, std::int64_t channels, std::int64_t weights) {
-  return samples_in(std::max(kSoundPiece, 4 * weights), batch, channels);
+std::int64_t widest_reach(const GeneratorConfig& config) {
+  std::int64_t widest = 0;
+  for (std::size_t j = 0; j < config.resnet_kernel_sizes.size(); j++)
+    for (std::int64_t dilation : config.resnet_dilations[j])
+      widest = std::max(widest, (config.resnet_kernel_sizes[j] - 1) * dilation / 2);
+  return widest;
 }
 
-at::Tensor generate_wave(const Generator& generator, const at::Tensor& mel) {
+bool activates_whole(const GeneratorConfig& config, std::int64_t channels) {
+  return std::ranges::any_of(config.resnet_kernel_sizes, [&](std::int64_t kernel) {
+    return !kernels::takes_pieces(same_line(channels, channels, kernel));
+  });
+}
+
+namespace {
+
+// [samples, wave channels]
+at::Tensor clip_wave(const Generator& generator, const at::Tensor& mel) {
   const GeneratorConfig& config = generator.config;
-  at::Tensor x = mel.transpose(2, 3).flatten(1, 2);  // [batch, wave channel · bin, frames]
-  x = same_conv(generator.conv_in, x);
+  WaveRows x = first_rows(generator, mel);
   for (std::size_t i = 0; i < generator.stages.size(); i++) {
-    x = raise_rate(generator.stages[i].upsampler, x, config.upsample_factors[i]);
-    x = residual_mean(generator.stages[i], config, x);
+    const GeneratorStage& stage = generator.stages[i];
+    x = raise_rate(Line::raising(stage.upsampler, config.upsample_factors[i]), x);
+    const WaveRows mean(x.rows(), x.channels(), around_stage(generator, i + 1));
+    residual_mean(stage, config, x, mean);
+    x = mean;
   }
-  x = antialiased_snake(generator.act_out, x);
-  x = same_conv(generator.conv_out, x);
-  return finish(config.final_activation, x);
+  const Line last = Line::same(generator.conv_out);
+  const WaveRows wave(x.rows(), config.out_channels);
+  WaveRows activated;
+  if (!kernels::takes_pieces(last.conv())) activated = WaveRows(x.rows(), x.channels(), around(last.conv()));
+  activated_conv(generator.act_out, last, x, activated, {.y = wave.data()});
+  return finish(config.final_activation, wave.tensor());
+}
+
+}  // namespace
+
+at::Tensor generate_wave(const Generator& generator, const at::Tensor& mel) {
+  std::vector<at::Tensor> waves;
+  for (const at::Tensor& clip : mel.unbind(0)) waves.push_back(clip_wave(generator, clip).t());
+  return at::stack(waves);
 }
 
 }  // namespace sluice::ltx2

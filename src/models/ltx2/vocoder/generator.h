@@ -39,8 +39,10 @@ void declare(const weights::ParameterScope& scope, Generator& generator, const G
 // mel: [batch, wave channels, frames, bins], f32 -> wave [batch, wave channels, frames · total_factor].
 at::Tensor generate_wave(const Generator& generator, const at::Tensor& mel);
 
-// Samples that a convolution of so many weights takes at once: its weights, which every piece has to widen,
-// are no more than the piece.
-std::int64_t conv_piece(std::int64_t batch, std::int64_t channels, std::int64_t weights);
+// Rows on either side that a residual block's convolution looks at, at most.
+std::int64_t widest_reach(const GeneratorConfig& config);
+// Whether a stage of so many channels has a convolution with too many weights to take its input piece by
+// piece.
+bool activates_whole(const GeneratorConfig& config, std::int64_t channels);
 
 }  // namespace sluice::ltx2

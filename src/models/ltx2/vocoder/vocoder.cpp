@@ -1,6 +1,7 @@
 #include "models/ltx2/vocoder/vocoder.h"
 
-#include "models/ltx2/vocoder/filter.h"
+#include "models/ltx2/vocoder/line.h"
+#include "models/ltx2/vocoder/resample.h"
 
 #include <sluice/error.h>
 
@@ -45,15 +46,23 @@ std::vector<weights::IgnoreRule> Vocoder::ignore_rules() {
 // only.
 at::Tensor Vocoder::inner_mel(const at::Tensor& wave) const {
   const InnerMelConfig& config = config_.inner_mel;
-  at::Tensor x = wave.reshape({-1, 1, wave.size(2)});
-  x = at::constant_pad_nd(x, {std::max<std::int64_t>(config.window_length - config.hop_length, 0), 0});
-  at::Tensor spectrum =
-      at::conv1d(x, inner_mel_.forward_basis.to(at::kFloat), /*bias=*/{}, config.hop_length);
-  at::Tensor real = spectrum.narrow(1, 0, config.frequencies());
-  at::Tensor imaginary = spectrum.narrow(1, config.frequencies(), config.frequencies());
-  at::Tensor magnitude = (real.square() + imaginary.square()).sqrt_();
-  at::Tensor mel = at::matmul(inner_mel_.mel_basis.to(at::kFloat), magnitude).clamp_min_(kMelFloor).log_();
-  return mel.unflatten(0, {wave.size(0), wave.size(1)}).transpose(2, 3);  // [batch, channels, frames, bins]
+  const at::Tensor x =
+      at::constant_pad_nd(wave, {std::max<std::int64_t>(config.window_length - config.hop_length, 0), 0});
+  const std::int64_t frames = (x.size(2) - config.filter_length) / config.hop_length + 1;
+  at::Tensor mel = at::empty({wave.size(0), wave.size(1), frames, config.num_mel_channels}, x.options());
+  for (std::int64_t clip = 0; clip < wave.size(0); clip++) {
+    for (std::int64_t channel = 0; channel < wave.size(1); channel++) {
+      // Windows overlap: the spectrum of a frame is the product with `hop` samples more.
+      const at::Tensor spectrum = multiply_rows(
+          inner_mel_.forward_basis.squeeze(1), x[clip][channel].data_ptr<float>(), frames, config.hop_length);
+      const at::Tensor real = spectrum.narrow(1, 0, config.frequencies());
+      const at::Tensor imaginary = spectrum.narrow(1, config.frequencies(), config.frequencies());
+      const at::Tensor magnitude = (real.square() + imaginary.square()).sqrt_();
+      mel[clip][channel].copy_(
+          multiply_rows(inner_mel_.mel_basis, magnitude.data_ptr<float>(), frames, config.frequencies()));
+    }
+  }
+  return mel.clamp_min_(kMelFloor).log_();
 }
 
 VocoderResult Vocoder::run(weights::WeightSource& source, const at::Tensor& mel) const {

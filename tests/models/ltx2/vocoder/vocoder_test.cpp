@@ -1,6 +1,7 @@
 #include "models/ltx2/vocoder/vocoder.h"
 
-#include "models/ltx2/vocoder/filter.h"
+#include "models/ltx2/vocoder/resample.h"
+#include "support/antialiased_steps.h"
 #include "support/fixture.h"
 
 #include <ATen/ATen.h>
@@ -103,11 +104,11 @@ TEST(AntialiasedSnake, gives_the_references_steps) {
   auto source = test::open_weights(fixture.weights_path(), {&group});
   auto lease = source->acquire(group);
 
-  at::Tensor upsampled = upsample(act, fixture.input("x"));
+  const test::AntialiasedSteps steps = test::antialiased_steps(act, fixture.input("x"));
 
-  EXPECT_TRUE(fixture.matches("upsampled", upsampled));
-  EXPECT_TRUE(fixture.matches("activated", snake_beta(act, upsampled)));
-  EXPECT_TRUE(fixture.matches("y", antialiased_snake(act, fixture.input("x"))));
+  EXPECT_TRUE(fixture.matches("upsampled", steps.upsampled));
+  EXPECT_TRUE(fixture.matches("activated", steps.activated));
+  EXPECT_TRUE(fixture.matches("y", steps.result));
 }
 
 TEST(HannSincResampler, gives_the_references_filter_and_wave) {

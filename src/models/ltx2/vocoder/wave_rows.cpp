@@ -1,0 +1,25 @@
+#include "models/ltx2/vocoder/wave_rows.h"
+
+#include <ATen/ATen.h>
+
+namespace sluice::ltx2 {
+
+WaveRows::WaveRows(std::int64_t rows, std::int64_t channels, std::int64_t around)
+    : rows_(rows), around_(around), all_(at::empty({rows + 2 * around, channels}, at::kFloat)) {
+  all_.narrow(0, 0, around).zero_();
+  all_.narrow(0, around + rows, around).zero_();
+}
+
+float* WaveRows::data() const {
+  return all_.data_ptr<float>() + around_ * all_.size(1);
+}
+
+at::Tensor WaveRows::tensor() const {
+  return all_.narrow(0, around_, rows_);
+}
+
+std::int64_t WaveRows::bytes(std::int64_t rows, std::int64_t channels, std::int64_t around) {
+  return (rows + 2 * around) * channels * static_cast<std::int64_t>(sizeof(float));
+}
+
+}  // namespace sluice::ltx2
