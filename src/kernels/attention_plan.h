@@ -1,7 +1,7 @@
 #pragma once
 // How an attention is cut into passes so that its scratch keeps to a budget.  A pass takes some rows of one
-// head through all keys, 512 at a time: more rows a pass spare packing the keys again, and cost the sums of
-// these rows.  What a row's result is computed from, in which order, never depends on the cut.
+// head through all keys, a block of keys at a time: more rows a pass spare packing the keys again, and cost
+// the sums of these rows.  What a row's result is computed from, in which order, never depends on the cut.
 
 #include <sluice/units.h>
 
@@ -11,12 +11,13 @@
 
 namespace sluice::kernels {
 
-// Scores of one block: 64 x 512 f32 are 128 KiB, which with the operands fit a second-level cache of 1 MiB.
-inline constexpr std::int64_t kAttentionRows = 64;
+// Scores of one block of rows stay in a first-level cache, the packed keys and values of a block of keys in a
+// second-level one.
+inline constexpr std::int64_t kAttentionRows = 12;
 inline constexpr std::int64_t kAttentionKeys = 512;
 
 struct AttentionLimits {
-  Bytes scratch = MiB(64);  // of all threads together: what 48 take at most in f32 with heads of 128
+  Bytes scratch = MiB(64);  // of all threads together: what 40 take at most in f32 with heads of 128
 };
 
 struct AttentionShape {
@@ -28,19 +29,22 @@ struct AttentionShape {
 };
 
 struct AttentionScratch {  // offsets and bytes of one worker's buffers
-  std::int64_t keys = 0, values = 0, queries = 0, scores = 0, weights = 0, sums = 0, states = 0, bias = 0;
+  std::int64_t keys = 0, values = 0, entry = 0, queries = 0, scores = 0, bias = 0, parts = 0, sums = 0,
+               states = 0;
   std::int64_t bytes = 0;
+  std::int64_t depth = 0;   // values of a query and a key, whole words
+  std::int64_t width = 0;   // values of a row of sums, whole panels
+  std::int64_t stride = 0;  // values from one row of scores to the next
 };
 
 struct AttentionPlan {
-  std::int64_t pass_rows = 0;   // of one head, in one pass over the keys
-  std::int64_t block_rows = 0;  // of one product, at most pass_rows
-  std::int64_t passes = 0;      // of one head
-  std::int64_t workers = 0;     // threads that have scratch
-  AttentionScratch scratch;     // of each
+  std::int64_t pass_rows = 0;  // of one head, in one pass over the keys
+  std::int64_t passes = 0;     // of one head
+  std::int64_t workers = 0;    // threads that have scratch
+  AttentionScratch scratch;    // of each
 };
 
-// Error(does_not_fit), naming the smallest budget, where not one worker with sixteen rows fits.
+// Error(does_not_fit), naming the smallest budget, where not one worker with one block of rows fits.
 AttentionPlan plan_attention(const AttentionShape& shape, std::int64_t threads, AttentionLimits limits);
 
 // Bytes of scratch that an attention takes, for a plan of memory.

@@ -1,8 +1,11 @@
 #include "kernels/pack.h"
 
+#include "kernels/micro_product.h"
+
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
+#include <vector>
 
 namespace sluice::kernels {
 namespace {
@@ -64,22 +67,66 @@ SLUICE_INLINE void transpose_body(const WordRows& x, std::byte* to, std::int64_t
   }
 }
 
-SLUICE_INLINE void interleave_body(const Bf16* first, const Bf16* second, std::int64_t count, Bf16* to) {
-  std::int64_t i = 0;
-  for (; i + kLanes <= count; i += kLanes) {
-    LaneHalves a, b;
-    std::memcpy(&a, first + i, sizeof a);
-    std::memcpy(&b, second + i, sizeof b);
-    const LaneBits pairs = __builtin_convertvector(a, LaneBits) | __builtin_convertvector(b, LaneBits) << 16;
-    std::memcpy(to + 2 * i, &pairs, sizeof pairs);
+// Sixteen words, each of a value of one row, or of a value of `first` and the one of `second` below it.
+SLUICE_INLINE void put_words(const float* first, const float*, float* to) {
+  std::memcpy(to, first, 4 * kLanes);
+}
+SLUICE_INLINE void put_words(const Bf16* first, const Bf16* second, Bf16* to) {
+  LaneHalves a, b;
+  std::memcpy(&a, first, sizeof a);
+  std::memcpy(&b, second, sizeof b);
+  const LaneBits pairs = __builtin_convertvector(a, LaneBits) | __builtin_convertvector(b, LaneBits) << 16;
+  std::memcpy(to, &pairs, sizeof pairs);
+}
+
+// The words of columns [column, column + 16), as far as there are any, else zeros.
+template <typename T>
+SLUICE_INLINE void put_columns(const T* first, const T* second, std::int64_t column, std::int64_t dim,
+                               T* to) {
+  if (column + kLanes <= dim) return put_words(first + column, second + column, to);
+  T a[kLanes] = {}, b[kLanes] = {};
+  if (column < dim) {
+    std::copy(first + column, first + dim, a);
+    std::copy(second + column, second + dim, b);
   }
-  for (; i < count; ++i) to[2 * i] = first[i], to[2 * i + 1] = second[i];
+  put_words(a, b, to);
+}
+
+template <typename T>
+SLUICE_INLINE void pack_values_of(const T* from, std::int64_t stride, std::int64_t rows, std::int64_t dim,
+                                  const T* zeros, T* to) {
+  constexpr std::int64_t kWord = kWordValues<T>;
+  const std::int64_t row_words = (rows + kWord - 1) / kWord;
+  for (std::int64_t word = 0; word < row_words; ++word) {
+    const T* first = from + word * kWord * stride;
+    const T* second = word * kWord + 1 < rows ? first + stride : zeros;
+    for (std::int64_t column = 0; column < dim; column += kPanelColumns) {
+      const std::int64_t columns = panel_columns(column, dim);
+      T* panel = to + (column * row_words + word * columns) * kWord;
+      for (std::int64_t i = 0; i < columns; i += kLanes)
+        put_columns(first, second, column + i, dim, panel + i * kWord);
+    }
+  }
+}
+SLUICE_INLINE void values_f32_body(const float* from, std::int64_t stride, std::int64_t rows,
+                                   std::int64_t dim, const float* zeros, float* to) {
+  pack_values_of(from, stride, rows, dim, zeros, to);
+}
+SLUICE_INLINE void values_bf16_body(const Bf16* from, std::int64_t stride, std::int64_t rows,
+                                    std::int64_t dim, const Bf16* zeros, Bf16* to) {
+  pack_values_of(from, stride, rows, dim, zeros, to);
 }
 
 SLUICE_COMPILE(void, transpose, (const WordRows& x, std::byte* to, std::int64_t to_stride),
                (x, to, to_stride))
-SLUICE_COMPILE(void, interleave, (const Bf16* first, const Bf16* second, std::int64_t count, Bf16* to),
-               (first, second, count, to))
+SLUICE_COMPILE(void, values_f32,
+               (const float* from, std::int64_t stride, std::int64_t rows, std::int64_t dim,
+                const float* zeros, float* to),
+               (from, stride, rows, dim, zeros, to))
+SLUICE_COMPILE(void, values_bf16,
+               (const Bf16* from, std::int64_t stride, std::int64_t rows, std::int64_t dim, const Bf16* zeros,
+                Bf16* to),
+               (from, stride, rows, dim, zeros, to))
 
 template <typename T>
 void transpose(const T* from, std::int64_t stride, std::int64_t rows, std::int64_t dim, T* to) {
@@ -106,18 +153,12 @@ void pack_keys(const Bf16* from, std::int64_t stride, std::int64_t rows, std::in
 }
 
 void pack_values(const float* from, std::int64_t stride, std::int64_t rows, std::int64_t dim, float* to) {
-  for (std::int64_t row = 0; row < rows; ++row) std::copy_n(from + row * stride, dim, to + row * dim);
+  best_of(k_values_f32)(from, stride, rows, dim, from, to);
 }
 
 void pack_values(const Bf16* from, std::int64_t stride, std::int64_t rows, std::int64_t dim, Bf16* to) {
-  const auto best = best_of(k_interleave);
-  std::int64_t row = 0;
-  for (; row + 1 < rows; row += 2) best(from + row * stride, from + (row + 1) * stride, dim, to + row * dim);
-  if (row == rows) return;
-  for (std::int64_t i = 0; i < dim; ++i) {
-    to[row * dim + 2 * i] = from[row * stride + i];
-    to[row * dim + 2 * i + 1] = Bf16{0};
-  }
+  const std::vector<Bf16> zeros(static_cast<std::size_t>(rows % 2 == 0 ? 0 : dim));
+  best_of(k_values_bf16)(from, stride, rows, dim, zeros.data(), to);
 }
 
 }  // namespace sluice::kernels

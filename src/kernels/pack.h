@@ -19,12 +19,13 @@ struct WordRows {  // at any address
 // to[word · to_stride + row] = from[row][word]; to_stride in words.
 void transpose_words(const WordRows& from, std::byte* to, std::int64_t to_stride);
 
-// kᵀ of a block of keys, [dim, rows]; in bf16 [dim / 2, rows, 2].  `stride` in values.
+// A panel of keys as MicroProduct takes them, kᵀ: [dim, rows]; in bf16 [dim / 2, rows, 2].  `stride` in
+// values; dim a multiple of the values of a word.
 void pack_keys(const float* from, std::int64_t stride, std::int64_t rows, std::int64_t dim, float* to);
 void pack_keys(const Bf16* from, std::int64_t stride, std::int64_t rows, std::int64_t dim, Bf16* to);
 
-// A block of values, [rows, dim]; in bf16 pairs of neighbouring rows lie together, [rows / 2, dim, 2], an odd
-// last row beside zeros.
+// Rows of values in panels of 32 columns, the last one of 16 or 32 with zeros behind the last column:
+// [panel, rows, columns]; in bf16 [panel, ceil(rows / 2), columns, 2], an odd last row beside zeros.
 void pack_values(const float* from, std::int64_t stride, std::int64_t rows, std::int64_t dim, float* to);
 void pack_values(const Bf16* from, std::int64_t stride, std::int64_t rows, std::int64_t dim, Bf16* to);
 

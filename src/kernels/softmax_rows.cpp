@@ -1,58 +1,135 @@
 #include "kernels/softmax_rows.h"
 
-#include "kernels/lanes_exp.h"
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
 
 #include <algorithm>
+#include <cmath>
+#include <type_traits>
 
 namespace sluice::kernels {
 namespace {
 
-SLUICE_INLINE float scale_and_find_max(float* scores, std::int64_t padded, float scale, const float* bias,
-                                       float max) {
-  Lanes top = Lanes{} + max;
-  for (std::int64_t i = 0; i < padded; i += kLanes) {
-    Lanes x, b;
-    load(scores + i, x);
-    x *= scale;
-    if (bias) {
-      load(bias + i, b);
-      x += b;
-    }
-    store(x, scores + i);
-    top = x > top ? x : top;
-  }
-  for (std::int64_t i = 0; i < kLanes; ++i) max = std::max(max, top[i]);
-  return max;
+constexpr float kNever = -std::numeric_limits<float>::infinity();
+
+// to = the larger; where x is NaN, what `to` was; where `to` is NaN, NaN.
+template <typename Floats>
+SLUICE_INLINE void keep_larger_of(const Floats& x, Floats& to) {
+  to = x > to ? x : to;
 }
 
-SLUICE_INLINE float softmax_row_body(float* scores, std::int64_t columns, float scale, const float* bias,
-                                     SoftmaxState& state, Bf16* halves) {
-  constexpr float kNever = -std::numeric_limits<float>::infinity();
-  const std::int64_t padded = (columns + kLanes - 1) / kLanes * kLanes;
-  for (std::int64_t i = columns; i < padded; ++i) scores[i] = kNever;
-  const float max = scale_and_find_max(scores, padded, scale, bias, state.max);
-  const float base = max == kNever ? 0 : max;  // -inf - -inf would be NaN
-
-  Lanes sum = {};
-  for (std::int64_t i = 0; i < padded; i += kLanes) {
-    Lanes x;
-    load(scores + i, x);
-    x -= base;
-    exp_in_place(x);
-    sum += x;
-    if (halves) {
-      store(x, halves + i);
-    } else {
-      store(x, scores + i);
-    }
+// Rounded to nearest even, halves of neighbouring words beside each other; `sums` of what was rounded.
+template <typename Words, typename Halves, typename Floats>
+SLUICE_INLINE void store_rounded(const Floats& a, const Floats& b, Bf16* to, Floats* sums) {
+  const Floats* values[] = {&a, &b};
+#pragma GCC unroll 2
+  for (std::int64_t v = 0; v < 2; ++v) {
+    const Words bits = reinterpret_cast<const Words&>(*values[v]);
+    const Words rounded = (bits + 0x7fff + ((bits >> 16) & 1)) >> 16;
+    const Halves halves = __builtin_convertvector(rounded, Halves);
+    std::memcpy(to + v * sizeof(Halves) / sizeof(Bf16), &halves, sizeof halves);
+    sums[v] += reinterpret_cast<Floats>(rounded << 16);
   }
-  Lanes change = Lanes{} + (state.max - base);
-  exp_in_place(change);
-  const float factor = change[0];
-  state.sum = state.sum * factor + sum_of(sum);
-  state.max = max;
-  return factor;
 }
+
+template <typename Floats>
+SLUICE_INLINE void store_exact(const Floats& a, const Floats& b, float* to, Floats* sums) {
+  std::memcpy(to, &a, sizeof a);
+  std::memcpy(to + sizeof a / 4, &b, sizeof b);
+  sums[0] += a;
+  sums[1] += b;
+}
+
+}  // namespace
+
+// Named namespaces: functions of an anonymous one would be the same function for all instruction sets.
+namespace scalar {
+constexpr std::int64_t kWidth = 4;
+using Floats = float __attribute__((vector_size(4 * kWidth)));
+using Words = std::uint32_t __attribute__((vector_size(4 * kWidth)));
+using Halves = std::uint16_t __attribute__((vector_size(2 * kWidth)));
+SLUICE_INLINE void keep_larger(const Floats& x, Floats& to) {
+  keep_larger_of(x, to);
+}
+SLUICE_INLINE void store_weights(const Floats& a, const Floats& b, Bf16* to, Floats* sums) {
+  store_rounded<Words, Halves>(a, b, to, sums);
+}
+SLUICE_INLINE void store_weights(const Floats& a, const Floats& b, float* to, Floats* sums) {
+  store_exact(a, b, to, sums);
+}
+#include "kernels/softmax_rows.inc"
+}  // namespace scalar
+
+#if defined(__x86_64__)
+#pragma GCC push_options
+#pragma GCC target("avx2,fma")
+namespace avx2 {
+constexpr std::int64_t kWidth = 8;
+using Floats = float __attribute__((vector_size(4 * kWidth)));
+using Words = std::uint32_t __attribute__((vector_size(4 * kWidth)));
+using Halves = std::uint16_t __attribute__((vector_size(2 * kWidth)));
+SLUICE_INLINE void keep_larger(const Floats& x, Floats& to) {
+  keep_larger_of(x, to);
+}
+SLUICE_INLINE void store_weights(const Floats& a, const Floats& b, Bf16* to, Floats* sums) {
+  store_rounded<Words, Halves>(a, b, to, sums);
+}
+SLUICE_INLINE void store_weights(const Floats& a, const Floats& b, float* to, Floats* sums) {
+  store_exact(a, b, to, sums);
+}
+#include "kernels/softmax_rows.inc"
+}  // namespace avx2
+#pragma GCC pop_options
+
+#pragma GCC push_options
+#pragma GCC target("avx512f,avx512bw,avx512vl,avx512dq,fma")
+namespace avx512 {
+constexpr std::int64_t kWidth = 16;
+using Floats = float __attribute__((vector_size(4 * kWidth)));
+using Words = std::uint32_t __attribute__((vector_size(4 * kWidth)));
+using Halves = std::uint16_t __attribute__((vector_size(2 * kWidth)));
+// Of the comparison GCC would make two instructions.  With a mask of all lanes: about the intrinsic without
+// one GCC 12 warns.
+SLUICE_INLINE void keep_larger(const Floats& x, Floats& to) {
+  to = reinterpret_cast<Floats>(
+      _mm512_maskz_max_ps(0xffff, reinterpret_cast<__m512>(x), reinterpret_cast<__m512>(to)));
+}
+SLUICE_INLINE void store_weights(const Floats& a, const Floats& b, Bf16* to, Floats* sums) {
+  store_rounded<Words, Halves>(a, b, to, sums);
+}
+SLUICE_INLINE void store_weights(const Floats& a, const Floats& b, float* to, Floats* sums) {
+  store_exact(a, b, to, sums);
+}
+#include "kernels/softmax_rows.inc"
+}  // namespace avx512
+#pragma GCC pop_options
+
+#pragma GCC push_options
+#pragma GCC target("avx512f,avx512bw,avx512vl,avx512dq,avx512bf16,fma")
+namespace avx512_bf16 {
+constexpr std::int64_t kWidth = 16;
+using Floats = float __attribute__((vector_size(4 * kWidth)));
+using Words = std::uint32_t __attribute__((vector_size(4 * kWidth)));
+SLUICE_INLINE void keep_larger(const Floats& x, Floats& to) {
+  to = reinterpret_cast<Floats>(
+      _mm512_maskz_max_ps(0xffff, reinterpret_cast<__m512>(x), reinterpret_cast<__m512>(to)));
+}
+SLUICE_INLINE void store_weights(const Floats& a, const Floats& b, Bf16* to, Floats* sums) {
+  const __m512bh pairs = _mm512_cvtne2ps_pbh(reinterpret_cast<__m512>(b), reinterpret_cast<__m512>(a));
+  std::memcpy(to, &pairs, sizeof pairs);
+  const __m512bh ones = reinterpret_cast<__m512bh>(Words{} + 0x3f803f80);
+  sums[0] = reinterpret_cast<Floats>(_mm512_dpbf16_ps(reinterpret_cast<__m512>(sums[0]), pairs, ones));
+}
+SLUICE_INLINE void store_weights(const Floats& a, const Floats& b, float* to, Floats* sums) {
+  store_exact(a, b, to, sums);
+}
+#include "kernels/softmax_rows.inc"
+}  // namespace avx512_bf16
+#pragma GCC pop_options
+#endif
+
+namespace {
 
 template <typename T>
 SLUICE_INLINE void scale_row_of(const float* row, std::int64_t length, float factor, T* to) {
@@ -73,10 +150,11 @@ SLUICE_INLINE void scale_to_bf16_body(const float* row, std::int64_t length, flo
   scale_row_of(row, length, factor, to);
 }
 
-SLUICE_COMPILE(float, softmax_row,
-               (float* scores, std::int64_t columns, float scale, const float* bias, SoftmaxState& state,
-                Bf16* halves),
-               (scores, columns, scale, bias, state, halves))
+SLUICE_INLINE void add_body(const float* row, std::int64_t length, float* to) {
+  for (std::int64_t i = 0; i < length; ++i) to[i] += row[i];
+}
+
+SLUICE_COMPILE(void, add, (const float* row, std::int64_t length, float* to), (row, length, to))
 SLUICE_COMPILE(void, scale_to_f32, (const float* row, std::int64_t length, float factor, float* to),
                (row, length, factor, to))
 SLUICE_COMPILE(void, scale_to_bf16, (const float* row, std::int64_t length, float factor, Bf16* to),
@@ -84,9 +162,25 @@ SLUICE_COMPILE(void, scale_to_bf16, (const float* row, std::int64_t length, floa
 
 }  // namespace
 
-float softmax_row(float* scores, std::int64_t columns, float scale, const float* bias, SoftmaxState& state,
-                  Bf16* halves) {
-  return best_of(k_softmax_row)(scores, columns, scale, bias, state, halves);
+void softmax_to_f32(const SoftmaxBlock& block) {
+#if defined(__x86_64__)
+  if (cpu_path() >= CpuPath::avx512) return avx512::softmax_to_f32(block);
+  if (cpu_path() == CpuPath::avx2) return avx2::softmax_to_f32(block);
+#endif
+  scalar::softmax_to_f32(block);
+}
+
+void softmax_to_bf16(const SoftmaxBlock& block) {
+#if defined(__x86_64__)
+  if (cpu_path() >= CpuPath::avx512_bf16) return avx512_bf16::softmax_to_bf16(block);
+  if (cpu_path() == CpuPath::avx512) return avx512::softmax_to_bf16(block);
+  if (cpu_path() == CpuPath::avx2) return avx2::softmax_to_bf16(block);
+#endif
+  scalar::softmax_to_bf16(block);
+}
+
+void add_row(const float* row, std::int64_t length, float* to) {
+  best_of(k_add)(row, length, to);
 }
 
 void scale_row(const float* row, std::int64_t length, float factor, float* to) {

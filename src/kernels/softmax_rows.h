@@ -1,5 +1,6 @@
 #pragma once
-// One block of columns of the online softmax, a row at a time: https://arxiv.org/abs/1805.02867.
+// Online softmax over one block of columns: https://arxiv.org/abs/1805.02867.  Everything is in powers of
+// two: logarithms are to base 2, and the caller multiplies scale and bias with log2 e.
 
 #include "kernels/lanes.h"
 
@@ -8,20 +9,48 @@
 
 namespace sluice::kernels {
 
+inline constexpr std::int64_t kMostSoftmaxRows = 64;
+inline constexpr std::int64_t kSoftmaxColumns = 32;  // rows are whole multiples of it
+
 struct SoftmaxState {  // of one row, over the blocks so far
   float max = -std::numeric_limits<float>::infinity();
-  float sum = 0;
+  float sum = 0;  // of the weights as they are written
 };
 
-// scores[i] · scale + bias[i] for i < columns, then exp(that - new maximum), written as f32 in place or as
-// bf16 to `halves`.  Rows are allocated up to the next multiple of kLanes (the bias too); there they become
-// zeros. Updates the state and returns the factor by which sums over earlier blocks must be multiplied. bias:
-// nullptr or f32.
-float softmax_row(float* scores, std::int64_t columns, float scale, const float* bias, SoftmaxState& state,
-                  Bf16* halves = nullptr);
+struct SoftmaxSpan {  // columns of a block that a row sees: [begin, end)
+  std::int64_t begin, end;
+};
+
+struct SoftmaxBlock {
+  float* scores = nullptr;  // [rows][columns up to a multiple of kSoftmaxColumns], overwritten
+  std::int64_t stride = 0;  // values from one row to the next
+  std::int64_t rows = 0;    // at most kMostSoftmaxRows
+  std::int64_t columns = 0;
+  const SoftmaxSpan* spans = nullptr;  // one a row; nullptr: every row sees all columns
+  float scale = 1;                     // times log2 e
+  const float* bias = nullptr;         // times log2 e, laid out like the scores; nullptr: none
+  std::int64_t bias_stride = 0;        // 0: one row for all
+  SoftmaxState* states = nullptr;      // one a row
+  float* sums = nullptr;               // [rows][width], over earlier blocks: multiplied where a maximum grew
+  std::int64_t sums_stride = 0, width = 0;  // a multiple of kLanes
+};
+
+// weight = 2^(score · scale + bias - new maximum), 0 for columns that a row does not see and behind the last
+// one.  In f32 a weight takes its score's place, good to 2 units in the last place.  In bf16 the weights of a
+// row begin where its scores began; 2^x is good to a hundredth of what rounding to bf16 costs.
+void softmax_to_f32(const SoftmaxBlock& block);
+void softmax_to_bf16(const SoftmaxBlock& block);
 
 // to[i] = row[i] · factor; any length, may be in place.
 void scale_row(const float* row, std::int64_t length, float factor, float* to);
 void scale_row(const float* row, std::int64_t length, float factor, Bf16* to);
+
+void add_row(const float* row, std::int64_t length, float* to);  // to[i] += row[i]
+
+namespace reference {
+// The plain twins, value by value with the library's exp2.
+void softmax_to_f32(const SoftmaxBlock& block);
+void softmax_to_bf16(const SoftmaxBlock& block);
+}  // namespace reference
 
 }  // namespace sluice::kernels
