@@ -17,19 +17,37 @@ SLUICE_INLINE void gelu_tanh_in_place(Lanes& x) {
 }
 
 template <typename T>
-SLUICE_INLINE void finish_body(const float* sums, std::int64_t length, const float* bias, bool gelu, T* to) {
-  for (std::int64_t i = 0; i < length; i += kLanes) {
-    const std::int64_t count = length - i;
-    Lanes x, b = {};
-    if (count >= kLanes) {
-      load(sums + i, x);
-      if (bias) load(bias + i, b);
-    } else {
-      load_part(sums + i, count, x);
-      if (bias) load_part(bias + i, count, b);
+SLUICE_INLINE void load_some(const T* from, std::int64_t count, Lanes& to) {
+  if (count >= kLanes) {
+    load(from, to);
+  } else {
+    load_part(from, count, to);
+  }
+}
+
+template <typename T>
+SLUICE_INLINE void finish_row(const FinishedRows<T>& of, const float* sums, std::int64_t row,
+                              std::int64_t columns) {
+  const T* gate = of.gate.data ? of.gate.row(row) : nullptr;
+  const T* residual = of.residual ? of.residual + row * of.residual_stride : nullptr;
+  T* to = of.to + row * of.stride;
+  for (std::int64_t i = 0; i < columns; i += kLanes) {
+    const std::int64_t count = columns - i;
+    Lanes x, part;
+    load_some(sums + i, count, x);
+    if (of.bias) {
+      load_some(of.bias + i, count, part);
+      x += part;
     }
-    if (bias) x += b;
-    if (gelu) gelu_tanh_in_place(x);
+    if (of.activation == Activation::gelu_tanh) gelu_tanh_in_place(x);
+    if (gate) {
+      load_some(gate + i, count, part);
+      x *= part;
+    }
+    if (residual) {
+      load_some(residual + i, count, part);
+      x += part;
+    }
     if (count >= kLanes) {
       store(x, to + i);
     } else {
@@ -37,30 +55,37 @@ SLUICE_INLINE void finish_body(const float* sums, std::int64_t length, const flo
     }
   }
 }
-SLUICE_INLINE void finish_f32_body(const float* sums, std::int64_t length, const float* bias, bool gelu,
-                                   float* to) {
-  finish_body(sums, length, bias, gelu, to);
+
+template <typename T>
+SLUICE_INLINE void finish(const FinishedRows<T>& of, std::int64_t begin, std::int64_t end,
+                          std::int64_t columns) {
+  for (std::int64_t row = begin; row < end; ++row)
+    finish_row(of, of.sums + (row - begin) * of.sums_stride, row, columns);
 }
-SLUICE_INLINE void finish_bf16_body(const float* sums, std::int64_t length, const float* bias, bool gelu,
-                                    Bf16* to) {
-  finish_body(sums, length, bias, gelu, to);
+SLUICE_INLINE void finish_f32_body(const FinishedRows<float>& of, std::int64_t begin, std::int64_t end,
+                                   std::int64_t columns) {
+  finish(of, begin, end, columns);
+}
+SLUICE_INLINE void finish_bf16_body(const FinishedRows<Bf16>& of, std::int64_t begin, std::int64_t end,
+                                    std::int64_t columns) {
+  finish(of, begin, end, columns);
 }
 
 SLUICE_COMPILE(void, finish_f32,
-               (const float* sums, std::int64_t length, const float* bias, bool gelu, float* to),
-               (sums, length, bias, gelu, to))
+               (const FinishedRows<float>& of, std::int64_t begin, std::int64_t end, std::int64_t columns),
+               (of, begin, end, columns))
 SLUICE_COMPILE(void, finish_bf16,
-               (const float* sums, std::int64_t length, const float* bias, bool gelu, Bf16* to),
-               (sums, length, bias, gelu, to))
+               (const FinishedRows<Bf16>& of, std::int64_t begin, std::int64_t end, std::int64_t columns),
+               (of, begin, end, columns))
 
 }  // namespace
 
-void finish_row(const float* sums, std::int64_t length, const float* bias, Epilogue epilogue, float* to) {
-  best_of(k_finish_f32)(sums, length, bias, epilogue == Epilogue::gelu_tanh, to);
+void finish_rows(const FinishedRows<float>& of, std::int64_t begin, std::int64_t end, std::int64_t columns) {
+  best_of(k_finish_f32)(of, begin, end, columns);
 }
 
-void finish_row(const float* sums, std::int64_t length, const float* bias, Epilogue epilogue, Bf16* to) {
-  best_of(k_finish_bf16)(sums, length, bias, epilogue == Epilogue::gelu_tanh, to);
+void finish_rows(const FinishedRows<Bf16>& of, std::int64_t begin, std::int64_t end, std::int64_t columns) {
+  best_of(k_finish_bf16)(of, begin, end, columns);
 }
 
 }  // namespace sluice::kernels

@@ -1,25 +1,30 @@
 #pragma once
-// y = x · Wᵀ + b, computed in the dtype of x straight from the weight's bytes.  The weight is widened a tile
-// at a time into reused scratch, so no copy of it ever exists.  Products are oneDNN's in both dtypes: small
-// ones over tiles that are packed while they are hot (packed_product.h); on processors without AVX-512 (bf16:
-// without its bf16 products) its large one, over up to 64 MiB of widened rows.
+// y = residual + gate · activation(x · Wᵀ + b), computed in the dtype of x straight from the weight's bytes,
+// sums in f32, rounded once.  The weight is widened a tile at a time into reused scratch, so no copy of it
+// ever exists (packed_product.h).
 
 #include "kernels/epilogue.h"
 #include "kernels/matrix.h"
+#include "kernels/workspace.h"
 
 #include <ATen/core/Tensor.h>
 
 namespace sluice::kernels {
 
-// x: [..., in], weight: [out, in], bias: [out] or undefined.  Returns [..., out] in x's dtype (f32 or bf16).
-// Tensors may lie at any address; the result is the same.
+// x: [..., in], weight: [out, in], bias: [out] or undefined; y: [..., out] in x's dtype (f32 or bf16) with
+// rows as rows.h says; it may be the epilogue's residual, not x.  Tensors may lie at any address; the result
+// is the same.
+void linear(const at::Tensor& x, const Matrix& weight, const at::Tensor& bias, const Epilogue& epilogue,
+            Workspace& workspace, at::Tensor& y);
+
+// The same into memory of its own.
 at::Tensor linear(const at::Tensor& x, const Matrix& weight, const at::Tensor& bias,
-                  Epilogue epilogue = Epilogue::none);
+                  const Epilogue& epilogue = {});
 
 namespace reference {
 // The plain twin: widens the whole weight.
 at::Tensor linear(const at::Tensor& x, const Matrix& weight, const at::Tensor& bias,
-                  Epilogue epilogue = Epilogue::none);
+                  const Epilogue& epilogue = {});
 }  // namespace reference
 
 }  // namespace sluice::kernels

@@ -1,6 +1,9 @@
 #include "kernels/norm.h"
 
 #include "kernels/norm_rows.h"
+#include "kernels/rows.h"
+
+#include <sluice/error.h>
 
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
@@ -16,37 +19,23 @@ const T* elements(const at::Tensor& x) {
   return static_cast<const T*>(x.const_data_ptr());
 }
 
-bool has_rows(const at::Tensor& x) {
-  return (x.scalar_type() == at::kFloat || x.scalar_type() == at::kBFloat16) && x.dim() == 3;
+bool is_stream(const at::Tensor& x) {  // of tokens
+  return (x.scalar_type() == at::kFloat || x.scalar_type() == at::kBFloat16) && x.dim() == 3 && has_rows(x);
 }
 
-// [batch or 1, tokens or 1, width] -> strides of batch and token, 0 where there is one for all.
 template <typename T>
-struct Broadcast {
-  const T* data;
-  std::int64_t batch_stride, token_stride;
-
-  explicit Broadcast(const at::Tensor& x)
-      : data(elements<T>(x)),
-        batch_stride(x.size(0) == 1 ? 0 : x.stride(0)),
-        token_stride(x.size(1) == 1 ? 0 : x.stride(1)) {}
-  const T* row(std::int64_t batch, std::int64_t token) const {
-    return data + batch * batch_stride + token * token_stride;
-  }
-};
-
-template <typename T>
-void modulate_rows(const at::Tensor& x, float eps, const at::Tensor& scale, const at::Tensor& shift,
-                   at::Tensor& out) {
-  const std::int64_t tokens = x.size(1), width = x.size(2);
+void modulate_rows(const at::Tensor& x, const Modulated& by, at::Tensor& y) {
+  const std::int64_t tokens = x.size(1), width = x.size(2), from_stride = row_stride(x),
+                     to_stride = row_stride(y);
+  const RowNorming norming{by.norm, width, static_cast<float>(by.eps)};
   const T* from = elements<T>(x);
-  T* to = static_cast<T*>(out.mutable_data_ptr());
-  const Broadcast<T> scales(scale), shifts(shift);
+  T* to = static_cast<T*>(y.mutable_data_ptr());
+  const auto scales = rows_of<T>(by.scale, x.scalar_type(), tokens, width);
+  const auto shifts = rows_of<T>(by.shift, x.scalar_type(), tokens, width);
   at::parallel_for(0, x.size(0) * tokens, kRowsAtOnce, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t row = begin; row < end; ++row) {
-      const std::int64_t batch = row / tokens, token = row % tokens;
-      norm_modulate_row(from + row * width, width, eps, scales.row(batch, token), shifts.row(batch, token),
-                        to + row * width);
+      norm_modulate_row<T>(norming, from + row * from_stride, scales.data ? scales.row(row) : nullptr,
+                           shifts.data ? shifts.row(row) : nullptr, to + row * to_stride);
     }
   });
 }
@@ -73,21 +62,27 @@ void rotate_rows(at::Tensor& x, float eps, const at::Tensor& weight, const Split
 
 }  // namespace
 
+void norm_modulated(const at::Tensor& x, const Modulated& by, at::Tensor& y) {
+  if (!is_stream(x) || !is_stream(y) || y.sizes() != x.sizes() || y.scalar_type() != x.scalar_type())
+    throw Error(ErrorKind::internal, "a norm between tensors that are no streams of one shape");
+  if (x.scalar_type() == at::kFloat) {
+    modulate_rows<float>(x, by, y);
+  } else {
+    modulate_rows<Bf16>(x, by, y);
+  }
+}
+
 at::Tensor rms_norm_modulated(const at::Tensor& x, double eps, const at::Tensor& scale,
                               const at::Tensor& shift) {
-  if (!has_rows(x)) return reference::rms_norm_modulated(x, eps, scale, shift);
-  const at::Tensor input = x.contiguous(), scales = scale.contiguous(), shifts = shift.contiguous();
-  at::Tensor out = at::empty_like(input);
-  if (x.scalar_type() == at::kFloat) {
-    modulate_rows<float>(input, static_cast<float>(eps), scales, shifts, out);
-  } else {
-    modulate_rows<Bf16>(input, static_cast<float>(eps), scales, shifts, out);
-  }
-  return out;
+  const at::Tensor input = x.contiguous();
+  if (!is_stream(input)) return reference::rms_norm_modulated(x, eps, scale, shift);
+  at::Tensor y = at::empty_like(input);
+  norm_modulated(input, {.eps = eps, .scale = scale.contiguous(), .shift = shift.contiguous()}, y);
+  return y;
 }
 
 void rms_norm_rotate_(at::Tensor& x, double eps, const at::Tensor& weight, const SplitRotation& rotation) {
-  if (!has_rows(x) || !x.is_contiguous()) return reference::rms_norm_rotate_(x, eps, weight, rotation);
+  if (!is_stream(x) || !x.is_contiguous()) return reference::rms_norm_rotate_(x, eps, weight, rotation);
   const at::Tensor weights = weight.to(at::kFloat).contiguous();
   const SplitRotation angles =
       rotation.cos.defined() ? SplitRotation{rotation.cos.contiguous(), rotation.sin.contiguous()} : rotation;
@@ -99,6 +94,15 @@ void rms_norm_rotate_(at::Tensor& x, double eps, const at::Tensor& weight, const
 }
 
 namespace reference {
+
+at::Tensor norm_modulated(const at::Tensor& x, const Modulated& by) {
+  at::Tensor y = x;
+  if (by.norm == RowNorm::rms) y = at::rms_norm(x, {x.size(-1)}, {}, by.eps);
+  if (by.norm == RowNorm::layer) y = at::layer_norm(x, {x.size(-1)}, {}, {}, by.eps);
+  auto gathered = [&](const RowVectors& of) { return of.gathered(x.size(0), x.size(1)).to(x.scalar_type()); };
+  if (by.scale.defined()) y = y * (gathered(by.scale) + 1);
+  return by.shift.defined() ? y + gathered(by.shift) : y;
+}
 
 at::Tensor rms_norm_modulated(const at::Tensor& x, double eps, const at::Tensor& scale,
                               const at::Tensor& shift) {

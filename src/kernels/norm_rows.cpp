@@ -43,16 +43,56 @@ SLUICE_INLINE float inverse_rms(const T* x, std::int64_t width, float eps) {
 }
 
 template <typename T>
-SLUICE_INLINE void modulate_row(const T* x, std::int64_t width, float eps, const T* scale, const T* shift,
-                                T* to) {
-  const float factor = inverse_rms(x, width, eps);
+SLUICE_INLINE float mean_of(const T* x, std::int64_t width) {
+  Lanes sum = {};
   over_lanes(
       width, [&](std::int64_t i, std::int64_t count) __attribute__((always_inline)) {
-        Lanes v, up, plus;
+        Lanes v;
         load_some(x + i, count, v);
-        load_some(scale + i, count, up);
-        load_some(shift + i, count, plus);
-        store_some(v * factor * (up + 1.0F) + plus, count, to + i);
+        sum += v;
+      });
+  return sum_of(sum) / static_cast<float>(width);
+}
+
+// Of the distances from the mean: no difference of large numbers.
+template <typename T>
+SLUICE_INLINE float inverse_deviation(const T* x, std::int64_t width, float mean, float eps) {
+  Lanes squares = {};
+  over_lanes(
+      width, [&](std::int64_t i, std::int64_t count) __attribute__((always_inline)) {
+        Lanes v;
+        load_some(x + i, count, v);
+        v -= mean;
+        if (count < kLanes) {  // lanes behind the end are no values
+          for (std::int64_t lane = count; lane < kLanes; ++lane) v[lane] = 0;
+        }
+        squares += v * v;
+      });
+  return 1 / std::sqrt(sum_of(squares) / static_cast<float>(width) + eps);
+}
+
+template <typename T>
+SLUICE_INLINE void modulate_row(const RowNorming& norming, const T* x, const T* scale, const T* shift,
+                                T* to) {
+  const std::int64_t width = norming.width;
+  const float mean = norming.norm == RowNorm::layer ? mean_of(x, width) : 0;
+  float factor = 1;
+  if (norming.norm == RowNorm::rms) factor = inverse_rms(x, width, norming.eps);
+  if (norming.norm == RowNorm::layer) factor = inverse_deviation(x, width, mean, norming.eps);
+  over_lanes(
+      width, [&](std::int64_t i, std::int64_t count) __attribute__((always_inline)) {
+        Lanes v, part;
+        load_some(x + i, count, v);
+        v = (v - mean) * factor;
+        if (scale) {
+          load_some(scale + i, count, part);
+          v *= part + 1.0F;
+        }
+        if (shift) {
+          load_some(shift + i, count, part);
+          v += part;
+        }
+        store_some(v, count, to + i);
       });
 }
 
@@ -105,13 +145,13 @@ SLUICE_INLINE void norm_rotate(T* x, std::int64_t width, std::int64_t heads, flo
   }
 }
 
-SLUICE_INLINE void modulate_f32_body(const float* x, std::int64_t width, float eps, const float* scale,
+SLUICE_INLINE void modulate_f32_body(const RowNorming& norming, const float* x, const float* scale,
                                      const float* shift, float* to) {
-  modulate_row(x, width, eps, scale, shift, to);
+  modulate_row(norming, x, scale, shift, to);
 }
-SLUICE_INLINE void modulate_bf16_body(const Bf16* x, std::int64_t width, float eps, const Bf16* scale,
+SLUICE_INLINE void modulate_bf16_body(const RowNorming& norming, const Bf16* x, const Bf16* scale,
                                       const Bf16* shift, Bf16* to) {
-  modulate_row(x, width, eps, scale, shift, to);
+  modulate_row(norming, x, scale, shift, to);
 }
 SLUICE_INLINE void rotate_f32_body(float* x, std::int64_t width, std::int64_t heads, float eps,
                                    const float* weight, const RotationRow& rotation) {
@@ -123,12 +163,11 @@ SLUICE_INLINE void rotate_bf16_body(Bf16* x, std::int64_t width, std::int64_t he
 }
 
 SLUICE_COMPILE(void, modulate_f32,
-               (const float* x, std::int64_t width, float eps, const float* scale, const float* shift,
-                float* to),
-               (x, width, eps, scale, shift, to))
+               (const RowNorming& norming, const float* x, const float* scale, const float* shift, float* to),
+               (norming, x, scale, shift, to))
 SLUICE_COMPILE(void, modulate_bf16,
-               (const Bf16* x, std::int64_t width, float eps, const Bf16* scale, const Bf16* shift, Bf16* to),
-               (x, width, eps, scale, shift, to))
+               (const RowNorming& norming, const Bf16* x, const Bf16* scale, const Bf16* shift, Bf16* to),
+               (norming, x, scale, shift, to))
 SLUICE_COMPILE(void, rotate_f32,
                (float* x, std::int64_t width, std::int64_t heads, float eps, const float* weight,
                 const RotationRow& rotation),
@@ -141,14 +180,14 @@ SLUICE_COMPILE(void, rotate_bf16,
 }  // namespace
 
 template <>
-void norm_modulate_row(const float* x, std::int64_t width, float eps, const float* scale, const float* shift,
+void norm_modulate_row(const RowNorming& norming, const float* x, const float* scale, const float* shift,
                        float* to) {
-  best_of(k_modulate_f32)(x, width, eps, scale, shift, to);
+  best_of(k_modulate_f32)(norming, x, scale, shift, to);
 }
 template <>
-void norm_modulate_row(const Bf16* x, std::int64_t width, float eps, const Bf16* scale, const Bf16* shift,
+void norm_modulate_row(const RowNorming& norming, const Bf16* x, const Bf16* scale, const Bf16* shift,
                        Bf16* to) {
-  best_of(k_modulate_bf16)(x, width, eps, scale, shift, to);
+  best_of(k_modulate_bf16)(norming, x, scale, shift, to);
 }
 template <>
 void norm_rotate_row(float* x, std::int64_t width, std::int64_t heads, float eps, const float* weight,

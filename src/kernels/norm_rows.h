@@ -7,9 +7,21 @@
 
 namespace sluice::kernels {
 
-// to = x / rms · (1 + scale) + shift.
+enum class RowNorm {
+  none,   // x
+  rms,    // x / sqrt(mean(x²) + eps)
+  layer,  // (x - mean) / sqrt(mean((x - mean)²) + eps)
+};
+
+struct RowNorming {
+  RowNorm norm = RowNorm::rms;
+  std::int64_t width = 0;
+  float eps = 0;
+};
+
+// to = norm(x) · (1 + scale) + shift; scale, shift: nullptr for 0.  `to` may be x.
 template <typename T>
-void norm_modulate_row(const T* x, std::int64_t width, float eps, const T* scale, const T* shift, T* to);
+void norm_modulate_row(const RowNorming& norming, const T* x, const T* scale, const T* shift, T* to);
 
 struct RotationRow {  // of one token; nullptr: no rotation
   const float* cos = nullptr;

@@ -1,151 +1,180 @@
 #include "kernels/packed_product.h"
 
-#include "kernels/pack.h"
+#include "kernels/rows.h"
 #include "kernels/tasks.h"
+#include "kernels/weight_panels.h"
 #include "kernels/widen.h"
 
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
-#include <ATen/native/CPUBlas.h>
 
 #include <algorithm>
+#include <array>
 #include <type_traits>
 
 namespace sluice::kernels {
 namespace {
 
-// A tile is 64 rows of the weight, 2048 values of each in bf16 and 512 in f32: at most 256 KiB, packed once
-// for up to 2048 tokens, in blocks of 64 (bench/kernels: other sizes measured 2 to 25 % slower).
+// A tile is 64 rows of the weight and 4 KiB of each in the dtype that is computed with: 256 KiB, packed once
+// for up to 1024 tokens, whose sums are as large (bench/kernels: other sizes measured 2 to 10 % slower).
 constexpr std::int64_t kTileRows = 64;
-constexpr std::int64_t kBlockTokens = 64;
-constexpr std::int64_t kPassTokens = 2048;
-// Rows that are widened side by side before they are packed, and bytes of each: 16 KiB, in a first-level
-// cache.
-constexpr std::int64_t kSideRows = kLanes;
-constexpr std::int64_t kSideBytes = 1024;
+constexpr std::int64_t kTileRowBytes = 4096;
+constexpr std::int64_t kPassTokens = 1024;
+constexpr std::int64_t kBlockTokens = 48;  // that go through a tile together, in a second-level cache
 
-std::int64_t divide_up(std::int64_t n, std::int64_t by) {
+constexpr std::int64_t divide_up(std::int64_t n, std::int64_t by) {
   return (n + by - 1) / by;
 }
+
+// A tile's outputs for some tokens.
+struct Task {
+  std::int64_t row = 0, rows = 0;  // of the weight
+  std::int64_t token = 0, end = 0;
+};
+
+// How a product is cut.  Tiles inside of passes: the tokens of a pass stay in a third-level cache.
+struct Cut {
+  std::int64_t out = 0, tokens = 0;
+  std::int64_t tiles = 0, pass_tokens = 0, tasks = 0, workers = 0;
+
+  Cut(std::int64_t out, std::int64_t tokens, std::int64_t threads) : out(out), tokens(tokens) {
+    tiles = divide_up(out, kTileRows);
+    const std::int64_t blocks = divide_up(tokens, kBlockTokens);
+    // Two tasks a thread if tiles alone do not give them; each task packs its tile anew.
+    const std::int64_t splits = std::clamp<std::int64_t>(divide_up(2 * threads, tiles), 1, blocks);
+    const std::int64_t passes = std::max(divide_up(tokens, kPassTokens), splits);
+    pass_tokens = divide_up(tokens, passes);
+    tasks = tiles * divide_up(tokens, pass_tokens);
+    workers = std::min(threads, tasks);
+  }
+
+  Task task(std::int64_t index) const {
+    const std::int64_t row = index % tiles * kTileRows, token = index / tiles * pass_tokens;
+    return {row, std::min(kTileRows, out - row), token, std::min(token + pass_tokens, tokens)};
+  }
+};
 
 template <typename T>
 class PackedProduct {
  public:
-  PackedProduct(const at::Tensor& x, const Matrix& weight, const at::Tensor& bias, Epilogue epilogue,
+  PackedProduct(const at::Tensor& x, const Matrix& weight, const at::Tensor& bias, const Epilogue& epilogue,
                 at::Tensor& y)
-      : weight_(stored_values(weight)),
-        in_place_(weight_.format == (kPaired ? Stored::bf16 : Stored::f32)),
-        x_(x.const_data_ptr<T>()),
-        bias_(bias.defined() ? bias.const_data_ptr<float>() : nullptr),
-        y_(y.mutable_data_ptr<T>()),
-        epilogue_(epilogue),
-        tokens_(x.size(0)),
+      : weight_(weight),
+        x_(static_cast<const T*>(x.const_data_ptr())),
+        x_stride_(row_stride(x)),
         in_(weight.columns),
-        out_(weight.rows) {
-    const std::int64_t threads = at::get_num_threads(), tiles = divide_up(out_, kTileRows);
-    const std::int64_t blocks = divide_up(tokens_, kBlockTokens);
-    // Two tasks a thread if tiles alone do not give them; each task packs its tile anew.
-    const std::int64_t splits = std::clamp<std::int64_t>(divide_up(2 * threads, tiles), 1, blocks);
-    pass_tokens_ = std::min(divide_up(blocks, splits) * kBlockTokens, kPassTokens);
-    passes_ = divide_up(tokens_, pass_tokens_);
-    tasks_ = tiles * passes_;
-    workers_ = std::min(threads, tasks_);
+        cut_(weight.rows, y.numel() / weight.rows, at::get_num_threads()) {
+    if (bias.defined()) bias_ = stored_values(Matrix(bias, {}, 1, weight.rows));
+    finished_.sums_stride = kTileRows;
+    finished_.activation = epilogue.activation;
+    const std::int64_t tokens = y.dim() < 2 ? 1 : y.size(-2);
+    finished_.gate = rows_of<T>(epilogue.gate, y.scalar_type(), tokens, weight.rows);
+    if (epilogue.residual.defined()) {
+      finished_.residual = static_cast<const T*>(epilogue.residual.const_data_ptr());
+      finished_.residual_stride = row_stride(epilogue.residual);
+    }
+    finished_.to = static_cast<T*>(y.mutable_data_ptr());
+    finished_.stride = row_stride(y);
   }
 
-  void run() {
-    const at::Tensor scratch = at::empty({workers_, bytes_a_worker()}, at::TensorOptions().dtype(at::kByte));
-    each_task(workers_, tasks_, [&](std::int64_t worker, std::int64_t task) {
-      const Buffers buffers(reinterpret_cast<std::byte*>(scratch.data_ptr<std::uint8_t>()) +
-                            worker * bytes_a_worker());
-      multiply(task / passes_ * kTileRows, task % passes_ * pass_tokens_, buffers);
-      at::native::cpublas::brgemm_release(kPaired);
+  void run(Workspace& workspace) {
+    const Workspace::Scope scope(workspace);
+    const at::Tensor scratch = workspace.take({cut_.workers, bytes_a_worker()}, at::kByte);
+    auto* base = static_cast<std::byte*>(scratch.mutable_data_ptr());
+    each_task(cut_.workers, cut_.tasks, [&](std::int64_t worker, std::int64_t task) {
+      multiply(cut_.task(task), Buffers(base + worker * bytes_a_worker()));
+      end_products();
     });
   }
 
  private:
-  static constexpr bool kPaired = !std::is_same_v<T, float>;
-  static constexpr auto kSize = static_cast<std::int64_t>(sizeof(T));
-  static constexpr std::int64_t kDepth = kPaired ? 2048 : 512;  // values of a row in a tile
-  static constexpr std::int64_t kTileBytes = kTileRows * kDepth * kSize;
-  using Value = std::conditional_t<kPaired, Bf16, float>;
+  static constexpr std::int64_t kDepth = kTileRowBytes / static_cast<std::int64_t>(sizeof(T));
+  static constexpr std::int64_t kTileBytes = kTileRows * kTileRowBytes;
+  static constexpr std::int64_t kFixedBytes = WeightPanels<T>::kSideBytes + kTileBytes;
+  static_assert(kFixedBytes + kPassTokens * kTileRows * 4 <= static_cast<std::int64_t>(kPackedScratch));
 
-  std::int64_t bytes_a_worker() const {
-    return kTileBytes + kSideRows * kSideBytes + pass_tokens_ * kTileRows * 4;
-  }
+  std::int64_t bytes_a_worker() const { return kFixedBytes + cut_.pass_tokens * kTileRows * 4; }
 
   struct Buffers {
-    std::byte *tile, *side;
-    float* sums;
+    std::byte* side;
+    T* tile;
+    float* sums;  // [token of the pass][kTileRows]
 
     explicit Buffers(std::byte* base)
-        : tile(base),
-          side(base + kTileBytes),
-          sums(reinterpret_cast<float*>(side + kSideRows * kSideBytes)) {}
+        : side(base),
+          tile(reinterpret_cast<T*>(base + WeightPanels<T>::kSideBytes)),
+          sums(reinterpret_cast<float*>(base + kFixedBytes)) {}
   };
 
-  // Rows [row, row + 64) of the weight with the tokens of one pass.
-  void multiply(std::int64_t row, std::int64_t token, const Buffers& buffers) const {
-    const std::int64_t rows = std::min(kTileRows, out_ - row), end = std::min(token + pass_tokens_, tokens_);
+  void multiply(const Task& task, const Buffers& buffers) const {
     for (std::int64_t k = 0; k < in_; k += kDepth) {
-      const std::int64_t depth = std::min(kDepth, in_ - k);
-      pack_tile(row, rows, k, depth, buffers);
-      for (std::int64_t t = token; t < end; t += kBlockTokens) {
-        at::native::cpublas::brgemm(std::min(kBlockTokens, end - t), rows, depth, in_, rows, kTileRows,
-                                    /*add_C=*/k > 0, x_ + t * in_ + k,
-                                    reinterpret_cast<const T*>(buffers.tile),
-                                    buffers.sums + (t - token) * kTileRows, kPaired);
-      }
-    }
-    for (std::int64_t t = token; t < end; ++t) {
-      finish_row(buffers.sums + (t - token) * kTileRows, rows, bias_ ? bias_ + row : nullptr, epilogue_,
-                 reinterpret_cast<Value*>(y_ + t * out_ + row));
-    }
-  }
-
-  void pack_tile(std::int64_t row, std::int64_t rows, std::int64_t k, std::int64_t depth,
-                 const Buffers& buffers) const {
-    if (in_place_) {
-      transpose_words({.from = weight_.values + (row * in_ + k) * kSize,
-                       .stride = in_ * kSize,
-                       .rows = rows,
-                       .words = depth * kSize / 4},
-                      buffers.tile, rows);
-      return;
-    }
-    constexpr std::int64_t kSideDepth = kSideBytes / kSize;
-    for (std::int64_t r = 0; r < rows; r += kSideRows) {
-      const std::int64_t side = std::min(kSideRows, rows - r);
-      for (std::int64_t d = 0; d < depth; d += kSideDepth) {
-        const std::int64_t count = std::min(kSideDepth, depth - d);
-        for (std::int64_t i = 0; i < side; ++i) {
-          widen_values(weight_, (row + r + i) * in_ + k + d, count,
-                       reinterpret_cast<Value*>(buffers.side + i * kSideBytes));
-        }
-        transpose_words(
-            {.from = buffers.side, .stride = kSideBytes, .rows = side, .words = count * kSize / 4},
-            buffers.tile + 4 * (d * kSize / 4 * rows + r), rows);
+      const WeightTile tile{
+          .row = task.row, .rows = task.rows, .from = k, .depth = std::min(kDepth, in_ - k)};
+      weight_.pack(tile, buffers.side, buffers.tile);
+      for (std::int64_t begin = task.token; begin < task.end; begin += kBlockTokens) {
+        const std::int64_t end = std::min(begin + kBlockTokens, task.end);
+        for (std::int64_t panel = 0; panel * kPanelColumns < task.rows; ++panel)
+          multiply_panel(task, tile, panel, begin, end, buffers);
+        if (k + kDepth >= in_) finish(task, begin, end, buffers);
       }
     }
   }
 
-  StoredValues weight_;
-  bool in_place_;  // stored in the dtype that is computed with
+  void multiply_panel(const Task& task, const WeightTile& tile, std::int64_t panel, std::int64_t begin,
+                      std::int64_t end, const Buffers& buffers) const {
+    constexpr std::int64_t kWord = kWordValues<T>;
+    const std::int64_t column = panel * kPanelColumns;
+    kernels::multiply(MicroProduct<T>{.a = x_ + begin * x_stride_ + tile.from,
+                                      .a_stride = x_stride_,
+                                      .depth = divide_up(tile.depth, kWord) * kWord,
+                                      .b = buffers.tile + panel * WeightPanels<T>::panel_values(tile.depth),
+                                      .columns = panel_columns(column, task.rows),
+                                      .c = buffers.sums + (begin - task.token) * kTileRows + column,
+                                      .c_stride = kTileRows,
+                                      .add = tile.from > 0},
+                      end - begin);
+  }
+
+  void finish(const Task& task, std::int64_t begin, std::int64_t end, const Buffers& buffers) const {
+    FinishedRows<T> rows = finished_;
+    rows.sums = buffers.sums + (begin - task.token) * kTileRows;
+    rows.to += task.row;
+    if (rows.residual) rows.residual += task.row;
+    if (rows.gate.data) rows.gate.data += task.row;
+    std::array<float, kTileRows> bias;
+    if (bias_.values) {
+      round_bias(task, bias.data());
+      rows.bias = bias.data();
+    }
+    finish_rows(rows, begin, end, task.rows);
+  }
+
+  // As it is added: rounded to the dtype that is computed with.
+  void round_bias(const Task& task, float* to) const {
+    std::array<T, kTileRows> rounded;
+    widen_values(bias_, task.row, task.rows, rounded.data());
+    const StoredValues values{.format = kStored,
+                              .values = reinterpret_cast<const std::byte*>(rounded.data())};
+    widen_values(values, 0, task.rows, to);
+  }
+  static constexpr Stored kStored = std::is_same_v<T, float> ? Stored::f32 : Stored::bf16;
+
+  WeightPanels<T> weight_;
+  StoredValues bias_;  // values: nullptr without
   const T* x_;
-  const float* bias_;
-  T* y_;
-  Epilogue epilogue_;
-  std::int64_t tokens_, in_, out_;
-  std::int64_t pass_tokens_ = 0, passes_ = 0, tasks_ = 0, workers_ = 0;
+  std::int64_t x_stride_, in_;
+  Cut cut_;
+  FinishedRows<T> finished_;
 };
 
 }  // namespace
 
-void packed_product(const at::Tensor& x, const Matrix& weight, const at::Tensor& bias, Epilogue epilogue,
-                    at::Tensor& y) {
+void packed_product(const at::Tensor& x, const Matrix& weight, const at::Tensor& bias,
+                    const Epilogue& epilogue, Workspace& workspace, at::Tensor& y) {
   if (x.scalar_type() == at::kFloat) {
-    PackedProduct<float>(x, weight, bias, epilogue, y).run();
+    PackedProduct<float>(x, weight, bias, epilogue, y).run(workspace);
   } else {
-    PackedProduct<at::BFloat16>(x, weight, bias, epilogue, y).run();
+    PackedProduct<Bf16>(x, weight, bias, epilogue, y).run(workspace);
   }
 }
 

@@ -1,9 +1,11 @@
 #pragma once
-// y = epilogue(x · Wᵀ + bias) by small products over tiles of the weight that are widened straight into the
-// layout of these products, and used while they are in a second-level cache.
+// y = residual + gate · activation(x · Wᵀ + bias) by micro_product.h, over tiles of the weight that are
+// widened, packed, and used while they are in a second-level cache.  Memory is read ahead by the processor
+// itself: asking for the next tile's lines while multiplying measured slower, however it was spread.
 
 #include "kernels/epilogue.h"
 #include "kernels/matrix.h"
+#include "kernels/workspace.h"
 
 #include <sluice/units.h>
 
@@ -11,12 +13,12 @@
 
 namespace sluice::kernels {
 
-inline constexpr Bytes kPackedScratch = KiB(820);  // that a thread takes, at most
+inline constexpr Bytes kPackedScratch = KiB(528);  // that a thread takes, at most
 
-// x: [tokens, in], contiguous, f32 or bf16 as has_small_products() allows; bias: f32 [out] or undefined; y:
-// [tokens, out] in x's dtype, contiguous.  Sums are f32, added up in an order that depends on `in` alone:
-// neither the number of threads nor that of tokens changes a result.
-void packed_product(const at::Tensor& x, const Matrix& weight, const at::Tensor& bias, Epilogue epilogue,
-                    at::Tensor& y);
+// x: [..., in], f32 or bf16, `in` even in bf16; y: [..., out] in x's dtype; both with rows as rows.h says, at
+// any address; bias: [out] in any dtype or undefined, rounded to x's.  Sums are f32, added up in the order of
+// `in`: neither the number of threads nor that of tokens changes a result.
+void packed_product(const at::Tensor& x, const Matrix& weight, const at::Tensor& bias,
+                    const Epilogue& epilogue, Workspace& workspace, at::Tensor& y);
 
 }  // namespace sluice::kernels

@@ -13,23 +13,49 @@ at::Tensor split_heads(const at::Tensor& x,
   return x.unflatten(2, {heads, -1}).transpose(1, 2);
 }
 
-// Queries or keys as projected, normed and rotated in place; heads split.
-at::Tensor prepared(at::Tensor x, const at::Tensor& norm, const AttentionConfig& config,
-                    const RopeTable* rope) {
-  const bool fused = rope && config.rope_layout == RopeLayout::split;
-  kernels::rms_norm_rotate_(x, config.norm_eps, norm,
-                            fused ? kernels::SplitRotation{rope->cos, rope->sin} : kernels::SplitRotation{});
-  if (rope && !fused) x = apply_rope(*rope, config.rope_layout, x);
-  return split_heads(x, config.heads);
+at::Tensor projected(const Linear& layer, const at::Tensor& x, kernels::Workspace& workspace) {
+  at::Tensor y = workspace.take({x.size(0), x.size(1), layer.out}, x.scalar_type());
+  linear(layer, x, {}, workspace, y);
+  return y;
+}
+
+// What becomes of queries or keys within the attention.
+kernels::AttentionEntry entry(const AttentionConfig& config, const at::Tensor& norm, const RopeTable* rope) {
+  kernels::AttentionEntry entry{.norm = norm, .eps = config.norm_eps, .cos = {}, .sin = {}};
+  if (rope) entry.cos = rope->cos, entry.sin = rope->sin;
+  return entry;
+}
+
+// Neighbouring pairs of the full width do not stay within a head's halves: rotated before the attention.
+void norm_and_rotate(at::Tensor& x, const AttentionConfig& config, const at::Tensor& norm,
+                     const RopeTable& rope) {
+  kernels::rms_norm_rotate_(x, config.norm_eps, norm, {});
+  x = apply_rope(rope, RopeLayout::interleaved, x);
 }
 
 at::Tensor attend(const Attention& layer, const AttentionInput& input, const at::Tensor& context,
-                  const at::Tensor& value) {
+                  const at::Tensor& value, const at::Tensor& gate, kernels::Workspace& workspace) {
   const AttentionConfig& config = layer.config;
-  at::Tensor q = prepared(linear(layer.to_q, input.x), layer.norm_q, config, input.rope_q);
-  at::Tensor k =
-      prepared(linear(layer.to_k, context), layer.norm_k, config, input.rope_k ? input.rope_k : input.rope_q);
-  return kernels::attention(q, k, split_heads(value, config.heads), input.bias);  // [batch, tokens, width]
+  const RopeTable *rope_q = input.rope_q, *rope_k = input.rope_k ? input.rope_k : input.rope_q;
+  at::Tensor q = projected(layer.to_q, input.x, workspace), k = projected(layer.to_k, context, workspace);
+  kernels::AttentionOptions options{.bias = input.bias, .gate = gate, .workspace = &workspace};
+  if (rope_q && config.rope_layout == RopeLayout::interleaved) {
+    norm_and_rotate(q, config, layer.norm_q, *rope_q);
+    norm_and_rotate(k, config, layer.norm_k, *rope_k);
+  } else {
+    options.queries = entry(config, layer.norm_q, rope_q);
+    options.keys = entry(config, layer.norm_k, rope_k);
+  }
+  options.out = q;  // a head's rows are written when its queries have been read
+  return kernels::attention(split_heads(q, config.heads), split_heads(k, config.heads),
+                            split_heads(value, config.heads), options);  // [batch, tokens, width]
+}
+
+enum class Perturbed { nothing, something, everything };
+
+Perturbed perturbed(const at::Tensor& mask) {
+  if (!mask.defined() || at::all(mask == 1).item<bool>()) return Perturbed::nothing;
+  return at::any(mask != 0).item<bool>() ? Perturbed::something : Perturbed::everything;
 }
 
 }  // namespace
@@ -47,22 +73,33 @@ void declare(const weights::ParameterScope& scope, Attention& layer, const Atten
     declare(scope / "to_gate_logits", layer.to_gate_logits, {.in = config.query_dim, .out = config.heads});
 }
 
-at::Tensor attention(const Attention& layer, const AttentionInput& input) {
+void attention(const Attention& layer, const AttentionInput& input, const kernels::Epilogue& epilogue,
+               kernels::Workspace& workspace, at::Tensor& y) {
+  const kernels::Workspace::Scope scope(workspace);
   const at::Tensor& context = input.context.defined() ? input.context : input.x;
-  at::Tensor value = linear(layer.to_v, context);
-  at::Tensor out;
+  at::Tensor value = projected(layer.to_v, context, workspace), out = value, gate;
+  if (layer.config.gated)
+    gate = projected(layer.to_gate_logits, input.x, workspace);  // [batch, tokens, heads]
   const at::Tensor& mask = input.perturbation_mask;
-  if (mask.defined() && !at::any(mask != 0).item<bool>()) {
-    out = value;
+  const Perturbed how = perturbed(mask);
+  if (how == Perturbed::nothing) {
+    out = attend(layer, input, context, value, gate, workspace);
   } else {
-    out = attend(layer, input, context, value);
-    if (mask.defined()) out = at::lerp(value, out, mask.to(out.scalar_type()));
+    if (how == Perturbed::something) {
+      out = attend(layer, input, context, value, {}, workspace);
+      at::lerp_out(out, value, out, mask.to(out.scalar_type()));
+    }
+    if (gate.defined())
+      out.unflatten(2, {layer.config.heads, -1}).mul_(gate.sigmoid_().mul_(2).unsqueeze(-1));
   }
-  if (layer.config.gated) {
-    at::Tensor gate = at::sigmoid(linear(layer.to_gate_logits, input.x)) * 2;  // [batch, tokens, heads]
-    out.unflatten(2, {layer.config.heads, -1}).mul_(gate.unsqueeze(-1));
-  }
-  return linear(layer.to_out, out);
+  linear(layer.to_out, out, epilogue, workspace, y);
+}
+
+at::Tensor attention(const Attention& layer, const AttentionInput& input) {
+  at::Tensor y = at::empty({input.x.size(0), input.x.size(1), layer.config.query_dim}, input.x.options());
+  kernels::Workspace workspace;
+  attention(layer, input, {}, workspace, y);
+  return y;
 }
 
 }  // namespace sluice::nn

@@ -43,6 +43,10 @@ struct AttentionInput {
 
 void declare(const weights::ParameterScope& scope, Attention& layer, const AttentionConfig& config);
 
-at::Tensor attention(const Attention& layer, const AttentionInput& input);  // [batch, tokens, query_dim]
+// y, [batch, tokens, query_dim] as a linear layer leaves it, and what follows it (kernels/epilogue.h); what
+// lives meanwhile comes from the workspace.
+void attention(const Attention& layer, const AttentionInput& input, const kernels::Epilogue& epilogue,
+               kernels::Workspace& workspace, at::Tensor& y);
+at::Tensor attention(const Attention& layer, const AttentionInput& input);
 
 }  // namespace sluice::nn

@@ -2,6 +2,7 @@
 
 #include "kernels/linear.h"
 #include "kernels/norm.h"
+#include "kernels/rows.h"
 
 #include <ATen/ATen.h>
 
@@ -20,26 +21,17 @@ kernels::Matrix matrix(const Linear& layer) {
   return {layer.weight, layer.scales, layer.out, layer.in};
 }
 
+void linear(const Linear& layer, const at::Tensor& x, const kernels::Epilogue& epilogue,
+            kernels::Workspace& workspace, at::Tensor& y) {
+  kernels::linear(x, matrix(layer), layer.bias, epilogue, workspace, y);
+}
+
 at::Tensor linear(const Linear& layer, const at::Tensor& x) {
   return kernels::linear(x, matrix(layer), layer.bias);
 }
 
 at::Tensor linear_gelu_tanh(const Linear& layer, const at::Tensor& x) {
-  return kernels::linear(x, matrix(layer), layer.bias, kernels::Epilogue::gelu_tanh);
-}
-
-at::Tensor rms_norm(const at::Tensor& x, double eps, const at::Tensor& weight) {
-  std::optional<at::Tensor> w;
-  if (weight.defined()) w = weight.to(x.scalar_type());
-  return at::rms_norm(x, {x.size(-1)}, w, eps);
-}
-
-at::Tensor layer_norm(const at::Tensor& x, double eps) {
-  return at::layer_norm(x, {x.size(-1)}, {}, {}, eps);
-}
-
-at::Tensor modulate(const at::Tensor& x, const at::Tensor& scale, const at::Tensor& shift) {
-  return at::addcmul(shift, x, scale + 1);
+  return kernels::linear(x, matrix(layer), layer.bias, {.activation = kernels::Activation::gelu_tanh});
 }
 
 at::Tensor modulated_rms_norm(const at::Tensor& x, double eps, const at::Tensor& scale,
@@ -52,22 +44,31 @@ void declare(const weights::ParameterScope& scope, FeedForward& layer, FeedForwa
   declare(scope / "net.2", layer.down, {.in = shape.inner, .out = shape.dim, .bias = shape.bias});
 }
 
-at::Tensor feed_forward(const FeedForward& layer, const at::Tensor& x) {
+void feed_forward(const FeedForward& layer, const at::Tensor& x, const kernels::Epilogue& epilogue,
+                  kernels::Workspace& workspace, at::Tensor& y) {
   // 1024 rows of the published width in f32: enough that packing the weights anew for each piece costs
   // nothing.
-  constexpr std::int64_t kInnerBytes = 64 << 20;
   const std::int64_t row_bytes = layer.up.out * static_cast<std::int64_t>(x.element_size());
-  const at::Tensor rows = x.flatten(0, -2);  // [tokens, dim]
-  const std::int64_t count = rows.size(0), piece = std::max<std::int64_t>(kInnerBytes / row_bytes, 1);
-  if (count <= piece) return linear(layer.down, linear_gelu_tanh(layer.up, x));
-  at::Tensor y = at::empty({count, layer.down.out}, x.options());
-  for (std::int64_t begin = 0; begin < count; begin += piece) {
-    const at::Tensor part = rows.slice(0, begin, begin + piece);
-    y.slice(0, begin, begin + piece).copy_(linear(layer.down, linear_gelu_tanh(layer.up, part)));
+  const std::int64_t tokens = x.size(1);
+  const std::int64_t piece =
+      std::clamp<std::int64_t>(kInnerBytes / row_bytes, 1, std::max<std::int64_t>(tokens, 1));
+  const kernels::Workspace::Scope scope(workspace);
+  const at::Tensor memory = kernels::take_rows(workspace, {1, piece, layer.up.out}, x.scalar_type());
+  for (std::int64_t batch = 0; batch < x.size(0); ++batch) {
+    for (std::int64_t begin = 0; begin < tokens; begin += piece) {
+      const std::int64_t end = std::min(begin + piece, tokens);
+      auto part = [&](const at::Tensor& of) {
+        return of.defined() ? of.narrow(0, batch, 1).slice(1, begin, end) : of;
+      };
+      at::Tensor inner = memory.slice(1, 0, end - begin), out = part(y);
+      linear(layer.up, part(x), {.activation = kernels::Activation::gelu_tanh}, workspace, inner);
+      linear(layer.down, inner,
+             {.activation = epilogue.activation,
+              .gate = epilogue.gate.part(batch, tokens, begin, end),
+              .residual = part(epilogue.residual)},
+             workspace, out);
+    }
   }
-  auto shape = x.sizes().vec();
-  shape.back() = y.size(1);
-  return y.view(shape);
 }
 
 }  // namespace sluice::nn

@@ -2,7 +2,9 @@
 // Linear layers and norms: small structs of weight slots, and functions over them.  The dtype of the input is
 // the compute dtype; weights of any dtype are widened on the way (kernels/linear.h).
 
+#include "kernels/epilogue.h"
 #include "kernels/matrix.h"
+#include "kernels/workspace.h"
 #include "weights/parameters.h"
 
 #include <ATen/core/Tensor.h>
@@ -32,21 +34,18 @@ void declare(const weights::ParameterScope& scope, Linear& layer, LinearShape sh
 
 kernels::Matrix matrix(const Linear& layer);  // the weight, while its group is leased
 
-at::Tensor linear(const Linear& layer, const at::Tensor& x);  // [..., in] -> [..., out]
+// Functions with a Workspace leave their result in `y`, a tensor of the caller, and take what lives
+// meanwhile from there; those without allocate.
+
+// [..., in] -> [..., out], and what follows it (kernels/epilogue.h).
+void linear(const Linear& layer, const at::Tensor& x, const kernels::Epilogue& epilogue,
+            kernels::Workspace& workspace, at::Tensor& y);
+at::Tensor linear(const Linear& layer, const at::Tensor& x);
 at::Tensor linear_gelu_tanh(const Linear& layer,
                             const at::Tensor& x);  // gelu, tanh approximation, of the same
 
-// x / sqrt(mean(x²) + eps) over the last axis, times weight if defined; statistics in f32, result in x's
-// dtype.
-at::Tensor rms_norm(const at::Tensor& x, double eps, const at::Tensor& weight = {});
-
-// (x - mean) / sqrt(var + eps) over the last axis, no parameters.
-at::Tensor layer_norm(const at::Tensor& x, double eps);
-
-// x * (1 + scale) + shift; scale and shift broadcast over tokens.
-at::Tensor modulate(const at::Tensor& x, const at::Tensor& scale, const at::Tensor& shift);
-
-// modulate(rms_norm(x), scale, shift) in one pass, rounded once.
+// x / sqrt(mean(x²) + eps) over the last axis · (1 + scale) + shift in one pass, rounded once; scale and
+// shift broadcast over tokens.
 at::Tensor modulated_rms_norm(const at::Tensor& x, double eps, const at::Tensor& scale,
                               const at::Tensor& shift);
 
@@ -64,7 +63,10 @@ struct FeedForwardShape {
 
 void declare(const weights::ParameterScope& scope, FeedForward& layer, FeedForwardShape shape);
 
-// Tokens go through in pieces, so that the inner values take at most 64 MiB.
-at::Tensor feed_forward(const FeedForward& layer, const at::Tensor& x);  // [..., dim] -> [..., dim]
+// [batch, tokens, dim] -> the same.  Tokens go through in pieces, so that the inner values take at most
+// kInnerBytes.
+inline constexpr std::int64_t kInnerBytes = 64 << 20;
+void feed_forward(const FeedForward& layer, const at::Tensor& x, const kernels::Epilogue& epilogue,
+                  kernels::Workspace& workspace, at::Tensor& y);
 
 }  // namespace sluice::nn

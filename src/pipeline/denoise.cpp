@@ -86,6 +86,7 @@ Latents denoise(const ltx2::Transformer& transformer, weights::WeightSource& sou
                 Latents x, const DenoiseEvents& events) {
   c10::InferenceMode no_graph;
   const auto steps = static_cast<std::int64_t>(setup.sigmas.size()) - 1;
+  kernels::Workspace workspace;
   for (std::int64_t k = setup.first_step; k < steps; ++k) {
     const auto i = static_cast<std::size_t>(k);
     const sampling::SigmaStep sigma{.from = setup.sigmas[i], .to = setup.sigmas[i + 1]};
@@ -93,7 +94,8 @@ Latents denoise(const ltx2::Transformer& transformer, weights::WeightSource& sou
     auto observer = [&](std::int64_t block, const std::vector<ltx2::Streams>&) {
       if (events.after_block) events.after_block(k, block);
     };
-    auto velocities = transformer.forward(source, positions, step.passes, observer);
+    const kernels::Workspace::Scope scope(workspace);
+    const auto velocities = transformer.forward(source, positions, step.passes, workspace, observer);
     x = {.video = advance(x.video, velocities, &ltx2::Streams::video, step, setup.guidance.video, sigma),
          .audio = advance(x.audio, velocities, &ltx2::Streams::audio, step, setup.guidance.audio, sigma)};
     sampling::check_finite(x.video, fmt::format("video latents after step {} of {}", k, steps));

@@ -1,5 +1,7 @@
 #include "kernels/norm.h"
 
+#include "support/cpu_path_scope.h"
+
 #include <ATen/ATen.h>
 
 #include <gtest/gtest.h>
@@ -22,7 +24,7 @@ double difference(const at::Tensor& a, const at::Tensor& b) {
   return ((a.to(at::kDouble) - b.to(at::kDouble)).abs().max() / b.to(at::kDouble).abs().max()).item<double>();
 }
 
-class NormOf : public testing::TestWithParam<Shape> {
+class NormOf : public ::testing::TestWithParam<Shape> {
  protected:
   void SetUp() override {
     at::manual_seed(3);
@@ -67,6 +69,25 @@ TEST_P(NormOf, norm_and_modulation_in_bf16_round_once) {
   EXPECT_TRUE(((ours.to(at::kFloat) - expected).abs() <= expected.abs() / 255 + 1e-6).all().item<bool>());
 }
 
+TEST_P(NormOf, every_norm_with_any_modulation_is_the_formula_on_every_path) {
+  const auto [batch, tokens, heads, head_dim] = GetParam();
+  const RowVectors by_index(at::randn({3, heads * head_dim}), at::randint(0, 3, {batch * tokens}, at::kLong));
+  for (const CpuPath path : cpu_paths()) {
+    const testing::CpuPathScope scope(path);
+    for (const RowNorm norm : {RowNorm::none, RowNorm::rms, RowNorm::layer}) {
+      for (const Modulated& by : {Modulated{norm, 1e-5, {}, {}}, Modulated{norm, 1e-5, scale, shift},
+                                  Modulated{norm, 1e-5, by_index, {}}, Modulated{norm, 1e-5, {}, by_index}}) {
+        at::Tensor y = at::empty({batch, tokens, heads * head_dim + 3}).narrow(2, 0, heads * head_dim);
+
+        norm_modulated(x, by, y);
+
+        const at::Tensor expected = reference::norm_modulated(x, by);
+        EXPECT_TRUE(at::allclose(y, expected, 1e-4, 1e-5)) << name(path) << ", " << static_cast<int>(norm);
+      }
+    }
+  }
+}
+
 TEST_P(NormOf, norm_and_rotation_are_the_formula) {
   EXPECT_LT(difference(rotated(at::kFloat, rotation), truth(at::kFloat, rotation)), 2e-6);
   EXPECT_LT(difference(rotated(at::kFloat, {}), truth(at::kFloat, {})), 2e-6);
@@ -93,8 +114,8 @@ TEST_P(NormOf, shows_non_finite_input) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Shapes, NormOf,
-                         testing::Values(Shape{1, 1, 1, 2}, Shape{2, 3, 2, 8}, Shape{1, 40, 4, 32},
-                                         Shape{2, 17, 3, 38}, Shape{1, 5, 32, 128}));
+                         ::testing::Values(Shape{1, 1, 1, 2}, Shape{2, 3, 2, 8}, Shape{1, 40, 4, 32},
+                                           Shape{2, 17, 3, 38}, Shape{1, 5, 32, 128}));
 
 }  // namespace
 }  // namespace sluice::kernels

@@ -1,5 +1,8 @@
 #include "models/ltx2/transformer/block.h"
 
+#include "kernels/norm.h"
+#include "kernels/rows.h"
+
 #include <ATen/ATen.h>
 
 namespace sluice::ltx2 {
@@ -72,81 +75,114 @@ void declare_stream(const weights::ParameterScope& scope, StreamBlock& block, co
   scope.add(names.cross_table, block.cross_table, {5, own.width()});
 }
 
-void self_attention(const StreamBlock& block, const StreamContext& context, double eps,
-                    const nn::RopeTable& rope, const at::Tensor& perturbation_mask, at::Tensor& x) {
+// What the parts of a block share.
+struct BlockPass {
+  const TransformerConfig& config;
+  const BlockContext& context;
+  kernels::Workspace& workspace;
+};
+
+// x / rms(x) · (1 + table[scale] + …) + table[shift] + …, as the products that follow read it best.
+at::Tensor modulated(const BlockPass& pass, const at::Tensor& x, const Modulation& by,
+                     const at::Tensor& table, std::int64_t scale, std::int64_t shift) {
+  at::Tensor h = kernels::take_rows(pass.workspace, x.sizes(), x.scalar_type());
+  const kernels::Workspace::Scope scope(pass.workspace);
+  kernels::norm_modulated(x,
+                          {.eps = pass.config.norm_eps,
+                           .scale = by.row(table, scale, pass.workspace),
+                           .shift = by.row(table, shift, pass.workspace)},
+                          h);
+  return h;
+}
+
+void self_attention(const BlockPass& pass, const StreamBlock& block, const StreamContext& context,
+                    const nn::RopeTable& rope, at::Tensor& x) {
   const Modulation& time = context.modulation.time;
-  at::Tensor h =
-      nn::modulated_rms_norm(x, eps, time.row(block.table, kScaleSelf), time.row(block.table, kShiftSelf));
-  h = nn::attention(
-      block.self_attention,
-      {.x = h, .bias = context.self_bias, .rope_q = &rope, .perturbation_mask = perturbation_mask});
-  x.addcmul_(h, time.row(block.table, kGateSelf));
+  const kernels::Workspace::Scope scope(pass.workspace);
+  const at::Tensor h = modulated(pass, x, time, block.table, kScaleSelf, kShiftSelf);
+  nn::attention(block.self_attention,
+                {.x = h,
+                 .bias = context.self_bias,
+                 .rope_q = &rope,
+                 .perturbation_mask = pass.context.perturbation_mask},
+                {.gate = time.row(block.table, kGateSelf, pass.workspace), .residual = x}, pass.workspace, x);
 }
 
 // Rows 0 and 1 of the prompt table (shift, scale), moved by the timestep where the model has a prompt AdaLN.
-at::Tensor modulated_text(const StreamBlock& block, const StreamContext& context, bool with_timestep) {
-  if (!block.prompt_table.defined()) return context.text;
-  auto row = [&](std::int64_t index) {
-    if (with_timestep) return context.modulation.prompt.row(block.prompt_table, index);
-    return block.prompt_table.select(0, index).to(context.text.scalar_type());
+at::Tensor modulated_text(const BlockPass& pass, const StreamBlock& block, const StreamContext& context) {
+  const at::Tensor& text = context.text;
+  if (!block.prompt_table.defined()) return text;
+  at::Tensor h = kernels::take_rows(pass.workspace, text.sizes(), text.scalar_type());
+  const kernels::Workspace::Scope scope(pass.workspace);
+  auto row = [&](std::int64_t index) -> kernels::RowVectors {
+    if (pass.config.prompt_adaln)
+      return context.modulation.prompt.row(block.prompt_table, index, pass.workspace);
+    return block.prompt_table.select(0, index).to(text.scalar_type()).view({1, 1, -1});
   };
-  return nn::modulate(context.text, row(1), row(0));
+  kernels::norm_modulated(text, {.norm = kernels::RowNorm::none, .scale = row(1), .shift = row(0)}, h);
+  return h;
 }
 
-void text_attention(const StreamBlock& block, const TransformerConfig& config, const StreamConfig& own,
+void text_attention(const BlockPass& pass, const StreamConfig& own, const StreamBlock& block,
                     const StreamContext& context, at::Tensor& x) {
   const Modulation& time = context.modulation.time;
-  at::Tensor h = own.text_modulation
-                     ? nn::modulated_rms_norm(x, config.norm_eps, time.row(block.table, kScaleText),
-                                              time.row(block.table, kShiftText))
-                     : nn::rms_norm(x, config.norm_eps);
-  at::Tensor text = modulated_text(block, context, config.prompt_adaln);
-  h = nn::attention(block.text_attention, {.x = h, .context = text, .bias = context.text_bias});
+  const kernels::Workspace::Scope scope(pass.workspace);
+  at::Tensor h;
+  kernels::Epilogue end{.residual = x};
   if (own.text_modulation) {
-    x.addcmul_(h, time.row(block.table, kGateText));
+    h = modulated(pass, x, time, block.table, kScaleText, kShiftText);
+    end.gate = time.row(block.table, kGateText, pass.workspace);
   } else {
-    x.add_(h);
+    h = kernels::take_rows(pass.workspace, x.sizes(), x.scalar_type());
+    kernels::norm_modulated(x, {.eps = pass.config.norm_eps}, h);
   }
+  nn::attention(block.text_attention,
+                {.x = h, .context = modulated_text(pass, block, context), .bias = context.text_bias}, end,
+                pass.workspace, x);
 }
 
 // A stream as it enters one of the two cross-modal attentions.
-at::Tensor cross_input(const StreamBlock& block, const StreamContext& context, double eps,
+at::Tensor cross_input(const BlockPass& pass, const StreamBlock& block, const StreamContext& context,
                        const at::Tensor& x, Direction direction) {
   const std::int64_t scale = direction == Direction::audio_to_video ? 0 : 2;
-  const Modulation& cross = context.modulation.cross;
-  return nn::modulated_rms_norm(x, eps, cross.row(block.cross_table, scale),
-                                cross.row(block.cross_table, scale + 1));
+  return modulated(pass, x, context.modulation.cross, block.cross_table, scale, scale + 1);
 }
 
-void cross_attention(const Block& block, const TransformerConfig& config, const BlockContext& context,
-                     Streams& x) {
+void cross_attention(const BlockPass& pass, const Block& block, Streams& x) {
+  const BlockContext& context = pass.context;
+  const kernels::Workspace::Scope scope(pass.workspace);
   auto enter = [&](Direction direction) {
-    return Streams{cross_input(block.video, context.video, config.norm_eps, x.video, direction),
-                   cross_input(block.audio, context.audio, config.norm_eps, x.audio, direction)};
+    return Streams{cross_input(pass, block.video, context.video, x.video, direction),
+                   cross_input(pass, block.audio, context.audio, x.audio, direction)};
   };
-  auto gate = [](const StreamBlock& own, const StreamContext& stream) {
-    return stream.modulation.cross_gate.row(own.cross_table.slice(0, 4, 5), 0);
+  auto gate = [&](const StreamBlock& own, const StreamContext& stream) {
+    return stream.modulation.cross_gate.row(own.cross_table.slice(0, 4, 5), 0, pass.workspace);
   };
   // Both directions see the streams as they are before either update.
   const Streams to_video = enter(Direction::audio_to_video), to_audio = enter(Direction::video_to_audio);
   const Positions& positions = *context.positions;
-  const at::Tensor video = nn::attention(block.video.cross_attention, {.x = to_video.video,
-                                                                       .context = to_video.audio,
-                                                                       .rope_q = &positions.video_cross,
-                                                                       .rope_k = &positions.audio_cross});
-  x.video.addcmul_(video, gate(block.video, context.video));
-  const at::Tensor audio = nn::attention(block.audio.cross_attention, {.x = to_audio.audio,
-                                                                       .context = to_audio.video,
-                                                                       .rope_q = &positions.audio_cross,
-                                                                       .rope_k = &positions.video_cross});
-  x.audio.addcmul_(audio, gate(block.audio, context.audio));
+  nn::attention(block.video.cross_attention,
+                {.x = to_video.video,
+                 .context = to_video.audio,
+                 .rope_q = &positions.video_cross,
+                 .rope_k = &positions.audio_cross},
+                {.gate = gate(block.video, context.video), .residual = x.video}, pass.workspace, x.video);
+  nn::attention(block.audio.cross_attention,
+                {.x = to_audio.audio,
+                 .context = to_audio.video,
+                 .rope_q = &positions.audio_cross,
+                 .rope_k = &positions.video_cross},
+                {.gate = gate(block.audio, context.audio), .residual = x.audio}, pass.workspace, x.audio);
 }
 
-void feed_forward(const StreamBlock& block, const StreamContext& context, double eps, at::Tensor& x) {
+void feed_forward(const BlockPass& pass, const StreamBlock& block, const StreamContext& context,
+                  at::Tensor& x) {
   const Modulation& time = context.modulation.time;
-  at::Tensor h =
-      nn::modulated_rms_norm(x, eps, time.row(block.table, kScaleFeed), time.row(block.table, kShiftFeed));
-  x.addcmul_(nn::feed_forward(block.feed_forward, h), time.row(block.table, kGateFeed));
+  const kernels::Workspace::Scope scope(pass.workspace);
+  const at::Tensor h = modulated(pass, x, time, block.table, kScaleFeed, kShiftFeed);
+  nn::feed_forward(block.feed_forward, h,
+                   {.gate = time.row(block.table, kGateFeed, pass.workspace), .residual = x}, pass.workspace,
+                   x);
 }
 
 }  // namespace
@@ -158,19 +194,16 @@ void declare(Block& block, const TransformerConfig& config, std::int64_t index) 
   declare_stream(scope, block.audio, config, config.audio, config.video, kAudioNames);
 }
 
-Streams block_forward(const Block& block, const TransformerConfig& config, const BlockContext& context,
-                      Streams x) {
-  const double eps = config.norm_eps;
-  self_attention(block.video, context.video, eps, context.positions->video, context.perturbation_mask,
-                 x.video);
-  self_attention(block.audio, context.audio, eps, context.positions->audio, context.perturbation_mask,
-                 x.audio);
-  text_attention(block.video, config, config.video, context.video, x.video);
-  text_attention(block.audio, config, config.audio, context.audio, x.audio);
-  if (!context.isolate_modalities) cross_attention(block, config, context, x);
-  feed_forward(block.video, context.video, eps, x.video);
-  feed_forward(block.audio, context.audio, eps, x.audio);
-  return x;
+void block_forward(const Block& block, const TransformerConfig& config, const BlockContext& context,
+                   kernels::Workspace& workspace, Streams& x) {
+  const BlockPass pass{config, context, workspace};
+  self_attention(pass, block.video, context.video, context.positions->video, x.video);
+  self_attention(pass, block.audio, context.audio, context.positions->audio, x.audio);
+  text_attention(pass, config.video, block.video, context.video, x.video);
+  text_attention(pass, config.audio, block.audio, context.audio, x.audio);
+  if (!context.isolate_modalities) cross_attention(pass, block, x);
+  feed_forward(pass, block.video, context.video, x.video);
+  feed_forward(pass, block.audio, context.audio, x.audio);
 }
 
 }  // namespace sluice::ltx2

@@ -2,6 +2,7 @@
 // One block of the dual-stream transformer: self-attention of each stream, attention to the text, attention
 // between the streams, feed-forward; each modulated by the timestep.
 
+#include "kernels/workspace.h"
 #include "models/ltx2/transformer/config.h"
 #include "models/ltx2/transformer/modulation.h"
 #include "models/ltx2/transformer/positions.h"
@@ -58,7 +59,8 @@ struct Streams {
   at::Tensor audio;  // [batch, audio tokens, audio width]
 };
 
-Streams block_forward(const Block& block, const TransformerConfig& config, const BlockContext& context,
-                      Streams x);
+// Updates both streams in place.  What lives meanwhile comes from the workspace.
+void block_forward(const Block& block, const TransformerConfig& config, const BlockContext& context,
+                   kernels::Workspace& workspace, Streams& x);
 
 }  // namespace sluice::ltx2

@@ -28,29 +28,42 @@ at::Tensor timestep_sinusoid(const at::Tensor& timesteps) {
   return at::cat({angles.cos(), angles.sin()}, -1);
 }
 
-Modulation::Modulation(const AdaLayerNorm& layer, const at::Tensor& timesteps, at::ScalarType dtype)
+Modulation::Modulation(const AdaLayerNorm& layer, const at::Tensor& timesteps, at::ScalarType dtype,
+                       kernels::Workspace& workspace)
     : batch_(timesteps.size(0)), tokens_(timesteps.size(1)) {
   auto [distinct, index, counts] =
       at::_unique2(timesteps.flatten(), /*sorted=*/true, /*return_inverse=*/true);
   index_ = index;
-  at::Tensor sinusoid = timestep_sinusoid(distinct).to(dtype);
-  embedding_ = nn::linear(layer.linear_2, at::silu(nn::linear(layer.linear_1, sinusoid)));
-  rows_ = nn::linear(layer.linear, at::silu(embedding_)).unflatten(-1, {layer.rows, -1});
+  const std::int64_t count = distinct.size(0), width = layer.linear_2.out;
+  embedding_ = workspace.take({count, width}, dtype);
+  rows_ = workspace.take({count, layer.rows * width}, dtype);
+
+  const kernels::Workspace::Scope scope(workspace);
+  at::Tensor hidden = workspace.take({count, width}, dtype);
+  nn::linear(layer.linear_1, timestep_sinusoid(distinct).to(dtype), {}, workspace, hidden);
+  nn::linear(layer.linear_2, at::silu_(hidden), {}, workspace, embedding_);
+  at::silu_out(hidden, embedding_);
+  nn::linear(layer.linear, hidden, {}, workspace, rows_);
+  rows_ = rows_.unflatten(-1, {layer.rows, width});
 }
 
-at::Tensor Modulation::gather(const at::Tensor& distinct) const {
-  return distinct.index_select(0, index_).unflatten(0, {batch_, tokens_});
+kernels::RowVectors Modulation::sum(const at::Tensor& distinct, const at::Tensor& vector,
+                                    kernels::Workspace& workspace) const {
+  at::Tensor vectors = workspace.take(distinct.sizes(), distinct.scalar_type());
+  at::add_out(vectors, distinct, vector.to(distinct.scalar_type()));
+  if (vectors.size(0) == 1) return vectors.unsqueeze(0);  // [1, 1, width]
+  if (tokens_ == 1) return vectors.index_select(0, index_).unflatten(0, {batch_, 1});
+  return {vectors, index_};
 }
 
-at::Tensor Modulation::row(const at::Tensor& table, std::int64_t row) const {
-  return gather(rows_.select(1, row) + table.select(0, row).to(rows_.scalar_type()));
+kernels::RowVectors Modulation::row(const at::Tensor& table, std::int64_t row,
+                                    kernels::Workspace& workspace) const {
+  return sum(rows_.select(1, row), table.select(0, row), workspace);
 }
 
-at::Tensor Modulation::embedding() const {
-  return gather(embedding_);
-}
-at::Tensor Modulation::rows() const {
-  return gather(rows_);
+kernels::RowVectors Modulation::embedding(const at::Tensor& table, std::int64_t row,
+                                          kernels::Workspace& workspace) const {
+  return sum(embedding_, table.select(0, row), workspace);
 }
 
 }  // namespace sluice::ltx2

@@ -3,9 +3,11 @@
 //   sinusoid = [cos(t e), sin(t e)], e_i = exp(-ln(10000) i / 128), i = 0…127, in f32;
 //   embedding = L2(silu(L1(sinusoid))); rows = linear(silu(embedding)), read as `rows` vectors of the
 //   stream's width.
-// Many tokens share a timestep, so everything is computed once for each distinct value and gathered when
-// used.
+// Many tokens share a timestep, so everything is computed and kept once for each distinct value; kernels look
+// up which one a token has.
 
+#include "kernels/row_vectors.h"
+#include "kernels/workspace.h"
 #include "nn/layers.h"
 
 #include <ATen/core/Tensor.h>
@@ -25,19 +27,23 @@ void declare(const weights::ParameterScope& scope, AdaLayerNorm& layer, std::int
 
 at::Tensor timestep_sinusoid(const at::Tensor& timesteps);  // [n] f32 -> [n, 256] f32
 
-// The result for a batch of timesteps [batch, tokens] (tokens may be 1).
+// The result for a batch of timesteps [batch, tokens] (tokens may be 1), in a scope of the workspace that its
+// tensors are taken from.
 class Modulation {
  public:
   Modulation() = default;
-  Modulation(const AdaLayerNorm& layer, const at::Tensor& timesteps, at::ScalarType dtype);
+  Modulation(const AdaLayerNorm& layer, const at::Tensor& timesteps, at::ScalarType dtype,
+             kernels::Workspace& workspace);
 
-  // table[row] + modulation row: [batch, tokens, width].  `table` is [rows, width], in any dtype.
-  at::Tensor row(const at::Tensor& table, std::int64_t row) const;
-  at::Tensor embedding() const;  // the embedding before silu, [batch, tokens, width]
-  at::Tensor rows() const;       // all rows, [batch, tokens, rows, width]
+  // table[row] + modulation row, for every token.  `table` is [rows, width], in any dtype.
+  kernels::RowVectors row(const at::Tensor& table, std::int64_t row, kernels::Workspace& workspace) const;
+  // table[row] + the embedding before silu, for every token.
+  kernels::RowVectors embedding(const at::Tensor& table, std::int64_t row,
+                                kernels::Workspace& workspace) const;
 
  private:
-  at::Tensor gather(const at::Tensor& distinct) const;  // [distinct, …] -> [batch, tokens, …]
+  kernels::RowVectors sum(const at::Tensor& distinct, const at::Tensor& vector,
+                          kernels::Workspace& workspace) const;
 
   at::Tensor embedding_;  // [distinct, width]
   at::Tensor rows_;       // [distinct, rows, width]

@@ -1,5 +1,8 @@
 #include "models/ltx2/transformer/transformer.h"
 
+#include "kernels/norm.h"
+#include "kernels/rows.h"
+
 #include <sluice/error.h>
 
 #include <ATen/ATen.h>
@@ -17,6 +20,11 @@ at::Tensor as_bias(const at::Tensor& mask, at::ScalarType dtype) {
   if (!mask.defined()) return {};
   at::Tensor bias = (1 - mask.to(dtype)) * kMaskedBias;
   return mask.dim() == 2 ? bias.unsqueeze(1).unsqueeze(1) : bias.unsqueeze(1);
+}
+
+// [batch, tokens, width] for the tokens of `like`, in its dtype.
+at::Tensor take(kernels::Workspace& workspace, const at::Tensor& like, std::int64_t width) {
+  return workspace.take({like.size(0), like.size(1), width}, like.scalar_type());
 }
 
 at::Tensor by_token(const at::Tensor& timestep) {
@@ -70,87 +78,131 @@ std::vector<const weights::ParameterGroup*> Transformer::groups() const {
 }
 
 StreamContext Transformer::stream_context(const StreamInput& input, const StreamEnds& ends,
-                                          const at::Tensor& cross_timestep) const {
+                                          const at::Tensor& cross_timestep,
+                                          kernels::Workspace& workspace) const {
   const at::ScalarType dtype = input.latents.scalar_type();
   const double gate_factor = config_.cross_timestep_scale / config_.timestep_scale;
+  auto modulation = [&](const AdaLayerNorm& layer, const at::Tensor& timestep) {
+    return Modulation(layer, by_token(timestep), dtype, workspace);
+  };
   StreamContext context;
-  context.modulation.time = Modulation(ends.time, by_token(input.timestep), dtype);
-  if (config_.prompt_modulation() && config_.prompt_adaln) {
-    context.modulation.prompt = Modulation(ends.prompt, by_token(input.sigma), dtype);
-  }
-  context.modulation.cross = Modulation(ends.cross, by_token(cross_timestep), dtype);
-  context.modulation.cross_gate = Modulation(ends.cross_gate, by_token(cross_timestep * gate_factor), dtype);
+  context.modulation.time = modulation(ends.time, input.timestep);
+  if (config_.prompt_modulation() && config_.prompt_adaln)
+    context.modulation.prompt = modulation(ends.prompt, input.sigma);
+  context.modulation.cross = modulation(ends.cross, cross_timestep);
+  context.modulation.cross_gate = modulation(ends.cross_gate, cross_timestep * gate_factor);
   context.text = input.text.to(dtype);
   if (config_.caption_projection) {
-    context.text =
-        nn::linear(ends.caption.linear_2, nn::linear_gelu_tanh(ends.caption.linear_1, context.text));
+    at::Tensor text = take(workspace, context.text, ends.caption.linear_2.out);
+    const kernels::Workspace::Scope scope(workspace);
+    at::Tensor hidden = take(workspace, context.text, ends.caption.linear_1.out);
+    nn::linear(ends.caption.linear_1, context.text, {.activation = kernels::Activation::gelu_tanh}, workspace,
+               hidden);
+    nn::linear(ends.caption.linear_2, hidden, {}, workspace, text);
+    context.text = text;
   }
   context.text_bias = as_bias(input.text_mask, dtype);
   context.self_bias = as_bias(input.self_mask, dtype);
   return context;
 }
 
-BlockContext Transformer::enter(const Pass& pass, const Positions& positions, Streams& x) const {
-  x.video = nn::linear(video_.proj_in, pass.video.latents);
-  x.audio = nn::linear(audio_.proj_in, pass.audio.latents);
+BlockContext Transformer::enter(const Pass& pass, const Positions& positions, kernels::Workspace& workspace,
+                                Streams& x) const {
+  auto project = [&](const nn::Linear& layer, const at::Tensor& latents) {
+    at::Tensor stream = take(workspace, latents, layer.out);
+    nn::linear(layer, latents, {}, workspace, stream);
+    return stream;
+  };
+  x.video = project(video_.proj_in, pass.video.latents);
+  x.audio = project(audio_.proj_in, pass.audio.latents);
   if (config_.keyframe_embedding && pass.keyframe_mask.defined()) {
-    at::Tensor marker = (pass.keyframe_mask > 0).to(x.video.scalar_type());
-    x.video = x.video + marker * keyframe_embedding_.to(x.video.scalar_type());
+    const at::Tensor marker = (pass.keyframe_mask > 0).to(x.video.scalar_type());
+    x.video.addcmul_(marker, keyframe_embedding_.to(x.video.scalar_type()));
   }
   BlockContext context;
-  context.video =
-      stream_context(pass.video, video_, pass.cross_timestep ? pass.audio.sigma : pass.video.timestep);
-  context.audio =
-      stream_context(pass.audio, audio_, pass.cross_timestep ? pass.video.sigma : pass.audio.timestep);
+  context.video = stream_context(pass.video, video_,
+                                 pass.cross_timestep ? pass.audio.sigma : pass.video.timestep, workspace);
+  context.audio = stream_context(pass.audio, audio_,
+                                 pass.cross_timestep ? pass.video.sigma : pass.audio.timestep, workspace);
   context.positions = &positions;
   context.isolate_modalities = pass.isolate_modalities;
   return context;
 }
 
-at::Tensor Transformer::leave(const StreamEnds& ends, const StreamContext& context, const at::Tensor& x) {
-  at::Tensor embedding = context.modulation.time.embedding();  // [batch, 1 or tokens, width]
-  at::Tensor table = ends.table.to(x.scalar_type());
-  at::Tensor h = nn::modulate(nn::layer_norm(x, kOutputNormEps), embedding + table.select(0, 1),
-                              embedding + table.select(0, 0));
-  return nn::linear(ends.proj_out, h);
+void Transformer::leave(const StreamEnds& ends, const StreamContext& context, const at::Tensor& x,
+                        kernels::Workspace& workspace, at::Tensor& velocity) {
+  const kernels::Workspace::Scope scope(workspace);
+  const Modulation& time = context.modulation.time;
+  at::Tensor h = kernels::take_rows(workspace, x.sizes(), x.scalar_type());
+  kernels::norm_modulated(x,
+                          {.norm = kernels::RowNorm::layer,
+                           .eps = kOutputNormEps,
+                           .scale = time.embedding(ends.table, 1, workspace),
+                           .shift = time.embedding(ends.table, 0, workspace)},
+                          h);
+  nn::linear(ends.proj_out, h, {}, workspace, velocity);
+}
+
+void Transformer::require_possible(const Pass& pass) const {
+  if (pass.perturbed_blocks.empty() || config_.perturbed_attention) return;
+  throw Error(ErrorKind::usage,
+              "this transformer has no perturbed attention, so spatio-temporal guidance is impossible",
+              "leave out --stg");
+}
+
+void Transformer::run_block(std::size_t index, const std::vector<Pass>& passes,
+                            std::vector<BlockContext>& contexts, kernels::Workspace& workspace,
+                            std::vector<Streams>& x) const {
+  for (std::size_t i = 0; i < passes.size(); ++i) {
+    contexts[i].perturbation_mask = at::Tensor();
+    if (passes[i].perturbed_blocks.contains(static_cast<std::int64_t>(index))) {
+      const at::Tensor& mask = passes[i].perturbation_mask;
+      contexts[i].perturbation_mask = mask.defined()
+                                          ? mask.view({-1, 1, 1})
+                                          : at::zeros({x[i].video.size(0), 1, 1}, x[i].video.options());
+    }
+    block_forward(blocks_[index], config_, contexts[i], workspace, x[i]);
+  }
+}
+
+std::vector<Streams> Transformer::forward(weights::WeightSource& source, const Positions& positions,
+                                          const std::vector<Pass>& passes, kernels::Workspace& workspace,
+                                          const BlockObserver& observer) const {
+  for (const Pass& pass : passes) require_possible(pass);
+  std::vector<Streams> velocities;
+  for (const Pass& pass : passes) {
+    velocities.push_back({take(workspace, pass.video.latents, video_.proj_out.out),
+                          take(workspace, pass.audio.latents, audio_.proj_out.out)});
+  }
+  const kernels::Workspace::Scope scope(workspace);
+  std::vector<Streams> x(passes.size());
+  std::vector<BlockContext> contexts;
+  {
+    auto lease = source.acquire(entrance_);
+    for (std::size_t i = 0; i < passes.size(); ++i)
+      contexts.push_back(enter(passes[i], positions, workspace, x[i]));
+  }
+  for (std::size_t b = 0; b < blocks_.size(); ++b) {
+    auto lease = source.acquire(blocks_[b].parameters);
+    run_block(b, passes, contexts, workspace, x);
+    if (observer) observer(static_cast<std::int64_t>(b), x);
+  }
+  auto lease = source.acquire(exit_);
+  for (std::size_t i = 0; i < passes.size(); ++i) {
+    leave(video_, contexts[i].video, x[i].video, workspace, velocities[i].video);
+    leave(audio_, contexts[i].audio, x[i].audio, workspace, velocities[i].audio);
+  }
+  return velocities;
 }
 
 std::vector<Streams> Transformer::forward(weights::WeightSource& source, const Positions& positions,
                                           const std::vector<Pass>& passes,
                                           const BlockObserver& observer) const {
-  std::vector<Streams> x(passes.size());
-  std::vector<BlockContext> contexts;
-  {
-    auto lease = source.acquire(entrance_);
-    for (std::size_t i = 0; i < passes.size(); ++i) {
-      if (!passes[i].perturbed_blocks.empty() && !config_.perturbed_attention) {
-        throw Error(ErrorKind::usage,
-                    "this transformer has no perturbed attention, so spatio-temporal guidance is impossible",
-                    "leave out --stg");
-      }
-      contexts.push_back(enter(passes[i], positions, x[i]));
-    }
-  }
-  for (std::size_t b = 0; b < blocks_.size(); ++b) {
-    auto lease = source.acquire(blocks_[b].parameters);
-    for (std::size_t i = 0; i < passes.size(); ++i) {
-      contexts[i].perturbation_mask = at::Tensor();
-      if (passes[i].perturbed_blocks.contains(static_cast<std::int64_t>(b))) {
-        const at::Tensor& mask = passes[i].perturbation_mask;
-        contexts[i].perturbation_mask = mask.defined()
-                                            ? mask.view({-1, 1, 1})
-                                            : at::zeros({x[i].video.size(0), 1, 1}, x[i].video.options());
-      }
-      x[i] = block_forward(blocks_[b], config_, contexts[i], std::move(x[i]));
-    }
-    if (observer) observer(static_cast<std::int64_t>(b), x);
-  }
-  auto lease = source.acquire(exit_);
-  for (std::size_t i = 0; i < passes.size(); ++i) {
-    x[i].video = leave(video_, contexts[i].video, x[i].video);
-    x[i].audio = leave(audio_, contexts[i].audio, x[i].audio);
-  }
-  return x;
+  kernels::Workspace workspace;
+  const kernels::Workspace::Scope scope(workspace);
+  std::vector<Streams> velocities = forward(source, positions, passes, workspace, observer);
+  for (Streams& of : velocities) of = {of.video.clone(), of.audio.clone()};
+  return velocities;
 }
 
 }  // namespace sluice::ltx2

@@ -49,7 +49,12 @@ class Transformer {
   // Told after each block with the streams of each pass; may throw to stop.
   using BlockObserver = std::function<void(std::int64_t block, const std::vector<Streams>&)>;
 
-  // Velocities of each pass, [batch, tokens, out_channels], in the compute dtype.
+  // Velocities of each pass, [batch, tokens, out_channels], in the compute dtype: tensors of the workspace,
+  // in the caller's scope, as is everything that lives meanwhile.
+  std::vector<Streams> forward(weights::WeightSource& source, const Positions& positions,
+                               const std::vector<Pass>& passes, kernels::Workspace& workspace,
+                               const BlockObserver& observer = {}) const;
+  // The same in memory of their own.
   std::vector<Streams> forward(weights::WeightSource& source, const Positions& positions,
                                const std::vector<Pass>& passes, const BlockObserver& observer = {}) const;
 
@@ -65,10 +70,15 @@ class Transformer {
   };
 
   void declare_ends(const StreamConfig& own, StreamEnds& ends, bool video);
-  BlockContext enter(const Pass& pass, const Positions& positions, Streams& x) const;
+  void require_possible(const Pass& pass) const;
+  BlockContext enter(const Pass& pass, const Positions& positions, kernels::Workspace& workspace,
+                     Streams& x) const;
   StreamContext stream_context(const StreamInput& input, const StreamEnds& ends,
-                               const at::Tensor& cross_timestep) const;
-  static at::Tensor leave(const StreamEnds& ends, const StreamContext& context, const at::Tensor& x);
+                               const at::Tensor& cross_timestep, kernels::Workspace& workspace) const;
+  void run_block(std::size_t index, const std::vector<Pass>& passes, std::vector<BlockContext>& contexts,
+                 kernels::Workspace& workspace, std::vector<Streams>& x) const;
+  static void leave(const StreamEnds& ends, const StreamContext& context, const at::Tensor& x,
+                    kernels::Workspace& workspace, at::Tensor& velocity);
 
   TransformerConfig config_;
   StreamEnds video_;
