@@ -5,13 +5,15 @@
 #include <ATen/Parallel.h>
 
 #include <algorithm>
-#include <span>
 
 namespace sluice::kernels {
 namespace {
 
-// Positions that pass by a part of a panel (the taps of one row and frame) before the next part: enough that
-// the part comes from the second cache, few enough that their sums and inputs stay there.
+// A panel passes in parts: the taps of a frame, or where these are more than so many bytes, of one of its
+// rows.
+constexpr std::int64_t kPartBytes = 160 << 10;
+// Positions that pass by a part before the next one: enough that the part comes from the second cache, few
+// enough that their sums and inputs stay there.
 constexpr std::int64_t kBlockPositions = 256;
 // A panel is packed once for each part of the positions: parts below this would show it.
 constexpr std::int64_t kPartPositions = 4096;
@@ -29,17 +31,6 @@ std::int64_t depth_of(std::int64_t in) {  // values of a tap
 
 std::int64_t block_rows(const FrameConvShape& shape) {  // rows of pictures
   return std::max<std::int64_t>(kBlockPositions / shape.width, 1);
-}
-
-// Taps in the order of the sums.
-std::vector<std::int64_t> tap_order(const FrameKernel& kernel) {
-  std::vector<std::int64_t> taps;
-  for (std::int64_t h = 0; h < kernel.h; ++h) {
-    for (std::int64_t t = 0; t < kernel.t; ++t) {
-      for (std::int64_t w = 0; w < kernel.w; ++w) taps.push_back((t * kernel.h + h) * kernel.w + w);
-    }
-  }
-  return taps;
 }
 
 template <typename T>
@@ -99,12 +90,17 @@ class Convolution {
       : conv_(conv),
         shape_(conv.shape),
         weights_(tap_weights(conv)),
-        taps_(tap_order(conv.shape.kernel)),
         stride_(position_stride<T>(conv.shape.in)),
         depth_(depth_of<T>(conv.shape.in)),
         bias_(static_cast<std::size_t>(round_up(conv.shape.out, kPanelColumns)), 0.0F),
         scratch_(scratch) {
-    for (std::int64_t w = 0; w < shape_.kernel.w; ++w) offsets_.push_back(w * stride_);
+    const std::int64_t picture_taps = shape_.kernel.h * shape_.kernel.w;
+    if (picture_taps * depth_ * kPanelColumns * static_cast<std::int64_t>(sizeof(T)) <= kPartBytes)
+      rows_at_once_ = shape_.kernel.h;
+    for (std::int64_t h = 0; h < rows_at_once_; ++h) {
+      for (std::int64_t w = 0; w < shape_.kernel.w; ++w)
+        offsets_.push_back((h * shape_.x_width() + w) * stride_);
+    }
     if (conv.bias.values) widen_values(conv.bias, 0, shape_.out, bias_.data());
   }
 
@@ -130,7 +126,7 @@ class Convolution {
   void run_panel(std::int64_t worker, std::int64_t first, std::int64_t begin, std::int64_t end) const {
     std::byte* mine = scratch_ + worker * frame_conv_scratch<T>(shape_, 1);
     T* b = reinterpret_cast<T*>(mine);
-    pack_tap_panel(weights_, first, std::span<const std::int64_t>(taps_), b);
+    pack_tap_panel(weights_, first, {}, b);
     const Panel panel = {
         .first = first,
         .columns = panel_columns(first, shape_.out),
@@ -143,37 +139,37 @@ class Convolution {
 
   // Rows of pictures, counted over all frames.
   void run_block(const Panel& panel, std::int64_t begin, std::int64_t end) const {
-    const FrameKernel& kernel = shape_.kernel;
-    for (std::int64_t h = 0; h < kernel.h; ++h) {
-      for (std::int64_t t = 0; t < kernel.t; ++t) {
+    for (std::int64_t t = 0; t < shape_.kernel.t; ++t) {
+      for (std::int64_t h = 0; h < shape_.kernel.h; h += rows_at_once_) {
         for (std::int64_t row = begin; row < end; ++row)
-          multiply_row(panel, h, t, row, panel.sums + (row - begin) * shape_.width * panel.columns);
+          multiply_row(panel, t, h, row, panel.sums + (row - begin) * shape_.width * panel.columns);
       }
     }
     for (std::int64_t row = begin; row < end; ++row)
       finish_row(panel, row, panel.sums + (row - begin) * shape_.width * panel.columns);
   }
 
-  // The taps (t, h, all of w) of a picture's row.
-  void multiply_row(const Panel& panel, std::int64_t h, std::int64_t t, std::int64_t row, float* sums) const {
+  // The taps (t, h and perhaps those below it, all of w) of a picture's row.
+  void multiply_row(const Panel& panel, std::int64_t t, std::int64_t h, std::int64_t row, float* sums) const {
     const FrameKernel& kernel = shape_.kernel;
     const std::int64_t frame = row / shape_.height, above = row % shape_.height;
     const std::int64_t border = shape_.rows == BorderRows::zeros ? kernel.h / 2 : 0;
-    const std::int64_t x_row = above + h - border;
-    if (x_row < 0 || x_row >= shape_.x_height()) return;
     const std::int64_t first_h = std::max<std::int64_t>(border - above, 0);  // that is not left out
-    multiply(
-        MicroProduct<T>{.a = conv_.x + ((frame + t) * shape_.x_height() + x_row) * shape_.x_width() * stride_,
-                        .a_stride = stride_,
-                        .segments = offsets_.data(),
-                        .segment_count = kernel.w,
-                        .depth = depth_,
-                        .b = panel.b + (h * kernel.t + t) * kernel.w * depth_ * panel.columns,
-                        .columns = panel.columns,
-                        .c = sums,
-                        .c_stride = panel.columns,
-                        .add = h > first_h || t > 0},
-        shape_.width);
+    const std::int64_t end_h = std::min(kernel.h, shape_.x_height() + border - above);
+    const std::int64_t begin = std::max(h, first_h), end = std::min(h + rows_at_once_, end_h);
+    if (begin >= end) return;
+    multiply(MicroProduct<T>{.a = conv_.x + ((frame + t) * shape_.x_height() + above + begin - border) *
+                                                shape_.x_width() * stride_,
+                             .a_stride = stride_,
+                             .segments = offsets_.data(),
+                             .segment_count = (end - begin) * kernel.w,
+                             .depth = depth_,
+                             .b = panel.b + (t * kernel.h + begin) * kernel.w * depth_ * panel.columns,
+                             .columns = panel.columns,
+                             .c = sums,
+                             .c_stride = panel.columns,
+                             .add = t > 0 || begin > first_h},
+             shape_.width);
   }
 
   void finish_row(const Panel& panel, std::int64_t row, const float* sums) const {
@@ -194,8 +190,8 @@ class Convolution {
   const FrameConv<T>& conv_;
   const FrameConvShape& shape_;
   TapWeights weights_;
-  std::vector<std::int64_t> taps_;
   std::int64_t stride_, depth_;
+  std::int64_t rows_at_once_ = 1;      // of taps
   std::vector<std::int64_t> offsets_;  // of the taps of one row
   std::vector<float> bias_;
   std::byte* scratch_;

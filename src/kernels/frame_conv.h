@@ -7,7 +7,7 @@
 //   y[t, h, w, :] = bias + Σ over dt, dh, dw of weight[:, :, dt, dh, dw] · x[t + dt, h + dh, w + dw, :] (+
 //   skip)
 //
-// f32 sums in the order (dh, dt, dw, channel), rounded once: a place's result does not depend on how many
+// f32 sums in the order (dt, dh, dw, channel), rounded once: a place's result does not depend on how many
 // frames, threads or rows are computed beside it.
 
 #include "kernels/tap_panels.h"

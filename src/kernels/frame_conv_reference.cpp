@@ -19,10 +19,10 @@ float sum_at(const FrameConv<T>& conv, std::int64_t frame, std::int64_t row, std
   const FrameKernel& kernel = shape.kernel;
   const std::int64_t border = shape.rows == BorderRows::zeros ? kernel.h / 2 : 0;
   float sum = 0;
-  for (std::int64_t h = 0; h < kernel.h; ++h) {
-    const std::int64_t x_row = row + h - border;
-    if (x_row < 0 || x_row >= shape.x_height()) continue;
-    for (std::int64_t t = 0; t < kernel.t; ++t) {
+  for (std::int64_t t = 0; t < kernel.t; ++t) {
+    for (std::int64_t h = 0; h < kernel.h; ++h) {
+      const std::int64_t x_row = row + h - border;
+      if (x_row < 0 || x_row >= shape.x_height()) continue;
       for (std::int64_t w = 0; w < kernel.w; ++w) {
         const std::int64_t position = ((frame + t) * shape.x_height() + x_row) * shape.x_width() + column + w;
         const std::int64_t tap = (t * kernel.h + h) * kernel.w + w;

@@ -1,6 +1,7 @@
 #include "models/ltx2/video_vae/decode_memory.h"
 
 #include "kernels/block_list.h"
+#include "models/ltx2/video_vae/conv_memory.h"
 
 #include <sluice/error.h>
 #include <sluice/units.h>
@@ -15,37 +16,28 @@
 namespace sluice::ltx2 {
 namespace {
 
-constexpr std::int64_t kHistory = 2;  // frames a convolution remembers
-constexpr std::int64_t kTaps = 27;    // of a 3x3x3 kernel
-constexpr std::int64_t kF32 = 4;
-
 enum class Kind { conv_in, residual, upsample, conv_out };
 
 struct StageShape {
   Kind kind;
-  std::int64_t in = 0;    // channels of the input
-  std::int64_t out = 0;   // channels of the convolution's output
-  std::int64_t area = 0;  // positions of a frame, of the whole batch
-  double border = 1;      // by how much reflected borders enlarge a frame
+  ConvSize size;  // of its convolutions, but for frames
   std::int64_t stride_t = 1;
   bool skips = false;  // an upsampler with a residual
+
+  std::int64_t area() const { return size.batch * size.height * size.width; }
+  std::int64_t in_frame() const { return size.in * area(); }  // values
+  std::int64_t out_frame() const { return size.out * area(); }
 };
 
 std::int64_t element_bytes(at::ScalarType dtype) {
   return static_cast<std::int64_t>(c10::elementSize(dtype));
 }
 
-double border_of(const VideoVaeConfig& config, std::int64_t height, std::int64_t width) {
-  if (config.decoder_padding == SpatialPadding::zeros) return 1;
-  return static_cast<double>((height + 2) * (width + 2)) / static_cast<double>(height * width);
-}
-
 std::vector<StageShape> stage_shapes(const VideoVaeConfig& config, const LatentClip& clip) {
   std::int64_t height = clip.height, width = clip.width;
   std::vector<StageShape> stages;
   auto add = [&](Kind kind, std::int64_t in, std::int64_t out, std::int64_t stride_t = 1) {
-    stages.push_back(
-        {kind, in, out, clip.batch * height * width, border_of(config, height, width), stride_t});
+    stages.push_back({kind, {clip.batch, 0, height, width, in, out, config.decoder_padding}, stride_t});
   };
   add(Kind::conv_in, config.latent_channels, config.mid_channels);
   for (std::int64_t i = 0; i < config.mid_layers; i++)
@@ -102,17 +94,12 @@ struct Frames {
 class Rehearsal {
  public:
   Rehearsal(const VideoVaeConfig& config, const LatentClip& clip, DecodeDtypes dtypes, PieceLimit limit)
-      : causal_(config.decoder_causal),
-        element_(element_bytes(dtypes.compute)),
-        widens_(dtypes.compute != dtypes.weights),
-        limit_(limit) {
-    std::int64_t rate = 1, widened = 0;
+      : causal_(config.decoder_causal), compute_(dtypes.compute), limit_(limit) {
+    std::int64_t rate = 1;
     for (const StageShape& shape : stage_shapes(config, clip)) {
       stages_.push_back({shape, rate, {}, {}, shape.stride_t - 1});
       rate *= shape.stride_t;
-      widened = std::max(widened, weight_copy(shape));
     }
-    if (widens_) arena_.take(widened);  // the block of widened weights only grows
   }
 
   const Arena& run(std::int64_t frames) {
@@ -133,69 +120,52 @@ class Rehearsal {
   };
   enum class Old { free, keep };  // the history before, which a skip path may hold on to
 
-  // Of those output channels that are convolved at once.
-  std::int64_t weight_copy(const StageShape& shape) const {
-    return std::min(shape.in * shape.out * kTaps * element_, nn::kConvWeightTile);
-  }
-
   void feed(std::size_t index, Frames x, Last last);
   Frames push(Stage& stage, std::int64_t n, Last last);
   Frames push_residual(Stage& stage, std::int64_t n, Last last);
-  Frames convolve(const StageShape& shape, Conv& conv, Frames x, Last last, bool normed, Old old);
-  Arena::Block convolved(const StageShape& shape, std::int64_t frames);
+  Frames convolve(const StageShape& shape, Conv& conv, Frames x, Last last, Old old);
+  void work_in(std::int64_t bytes);
+  std::int64_t bytes(std::int64_t values) const { return values * element_bytes(compute_); }
 
   bool causal_;
-  std::int64_t element_;
-  bool widens_;
+  at::ScalarType compute_;
   PieceLimit limit_;
   std::vector<Stage> stages_;
   Arena arena_;
+  Arena::Block scratch_;  // what convolutions work in only grows
+  std::int64_t scratch_bytes_ = 0;
 };
 
-// nn::conv of frames + 2: the result, and what there is beside it meanwhile.
-Arena::Block Rehearsal::convolved(const StageShape& shape, std::int64_t frames) {
-  const std::int64_t input = (frames + kHistory) * shape.in * shape.area * element_;
-  const auto bordered =
-      shape.border == 1 ? 0 : static_cast<std::int64_t>(static_cast<double>(input) * shape.border);
-  const std::int64_t out = frames * shape.out * shape.area * element_;
-  const std::int64_t weight = shape.in * shape.out * kTaps * element_;
-  Arena::Block padded = arena_.take(bordered), ordered = arena_.take(bordered);
-  // The weights channels last (the widened ones are), and in the convolution library's order.
-  Arena::Block channels_last = arena_.take(widens_ ? 0 : weight_copy(shape));
-  Arena::Block part;  // of the output channels; it is there before the whole result
-  if (weight > nn::kConvWeightTile)
-    part = arena_.take(static_cast<std::int64_t>(static_cast<double>(out) * nn::kConvWeightTile /
-                                                 static_cast<double>(weight)));
-  Arena::Block result = arena_.take(out);
-  arena_.brief(weight_copy(shape));
-  for (Arena::Block* block : {&padded, &ordered, &channels_last, &part}) arena_.give_back(*block);
-  return result;
+void Rehearsal::work_in(std::int64_t bytes) {
+  if (bytes <= scratch_bytes_) return;
+  arena_.give_back(scratch_);
+  scratch_ = arena_.take(bytes);
+  scratch_bytes_ = bytes;
 }
 
 // TimeConv::push.  `x` is given back before it convolves, if it has a block.
-Frames Rehearsal::convolve(const StageShape& shape, Conv& conv, Frames x, Last last, bool normed, Old old) {
-  if (x.count == 0 && !conv.running) return {};
-  const std::int64_t frame = shape.in * shape.area * element_;
-  const std::int64_t copies = causal_ ? kHistory : kHistory / 2;
-  const std::int64_t total =
-      x.count + (conv.running ? kHistory : copies) + (last == Last::yes && !causal_ ? kHistory / 2 : 0);
-  Arena::Block buffer = arena_.take(total * frame);
-  if (normed) arena_.brief((element_ < kF32 ? 2 * shape.in * kF32 : kF32) * shape.area);
-  Arena::Block kept = arena_.take(last == Last::no ? kHistory * frame : 0);
+Frames Rehearsal::convolve(const StageShape& shape, Conv& conv, Frames x, Last last, Old old) {
+  if (x.count == 0 && (last == Last::no || !conv.running)) return {};
+  const std::int64_t copies = causal_ ? kConvHistory : kConvTaps / 2;
+  ConvSize size = shape.size;
+  size.frames =
+      x.count + (conv.running ? kConvHistory : copies) + (last == Last::yes && !causal_ ? kConvTaps / 2 : 0);
+  // Latents lie channel by channel.
+  Arena::Block reordered = arena_.take(shape.kind == Kind::conv_in ? bytes(x.count * shape.in_frame()) : 0);
+  work_in(conv_memory(size, compute_).all());
+  Arena::Block kept = arena_.take(last == Last::no ? bytes(kConvHistory * shape.in_frame()) : 0);
   if (old == Old::free) arena_.give_back(conv.history);
   conv.history = kept;
   conv.running = last == Last::no;
+  arena_.give_back(reordered);
   arena_.give_back(x.block);
-  const std::int64_t out = std::max<std::int64_t>(total - kHistory, 0);
-  Arena::Block result = out ? convolved(shape, out) : Arena::Block();
-  arena_.give_back(buffer);
-  return {out, result};
+  return {size.frames_out(), arena_.take(bytes(size.frames_out() * shape.out_frame()))};
 }
 
 Frames Rehearsal::push_residual(Stage& stage, std::int64_t n, Last last) {
   Arena::Block old = stage.conv1.history;  // the skip path's, until the end
-  Frames h = convolve(stage.shape, stage.conv1, {n, {}}, last, true, Old::keep);
-  h = convolve(stage.shape, stage.conv2, h, last, true, Old::free);
+  Frames h = convolve(stage.shape, stage.conv1, {n, {}}, last, Old::keep);
+  h = convolve(stage.shape, stage.conv2, h, last, Old::free);
   arena_.give_back(old);
   return h;
 }
@@ -205,12 +175,9 @@ Frames Rehearsal::push(Stage& stage, std::int64_t n, Last last) {
   const StageShape& shape = stage.shape;
   if (shape.kind == Kind::residual) return push_residual(stage, n, last);
   Arena::Block old = shape.skips ? stage.conv1.history : Arena::Block();
-  Frames h = convolve(shape, stage.conv1, {n, {}}, last, shape.kind == Kind::conv_out,
-                      shape.skips ? Old::keep : Old::free);
+  Frames h = convolve(shape, stage.conv1, {n, {}}, last, shape.skips ? Old::keep : Old::free);
   if (shape.kind != Kind::upsample) return h;
-  const std::int64_t bytes = h.count * shape.out * shape.area * element_;
-  Arena::Block shuffled = arena_.take(bytes);
-  if (shape.skips) arena_.brief(2 * bytes);  // the skip path, shuffled and repeated
+  Arena::Block shuffled = arena_.take(bytes(h.count * shape.out_frame()));
   arena_.give_back(h.block);
   arena_.give_back(old);
   const std::int64_t dropped = std::min(stage.to_drop, h.count * shape.stride_t);
@@ -221,14 +188,13 @@ Frames Rehearsal::push(Stage& stage, std::int64_t n, Last last) {
 // VideoDecodeStream::feed: `x` is given back with the last piece.
 void Rehearsal::feed(std::size_t index, Frames x, Last last) {
   if (index == stages_.size()) {
-    const StageShape& end = stages_.back().shape;
-    arena_.brief(x.count * end.out * end.area * element_);  // unpatchified
+    arena_.brief(bytes(x.count * stages_.back().shape.out_frame()));  // unpatchified
     arena_.give_back(x.block);
     return;
   }
   const StageShape& shape = stages_[index].shape;
-  const std::int64_t frame = std::max(shape.in, shape.out) * shape.area * element_;
-  const std::int64_t step = limit_.at(frame, stages_[index].rate);
+  const std::int64_t frame = std::max(shape.in_frame(), shape.out_frame());
+  const std::int64_t step = limit_.at(bytes(frame), stages_[index].rate);
   for (std::int64_t start = 0; start == 0 || start < x.count; start += step) {
     const std::int64_t end = std::min(x.count, start + step);
     const Last ends = end == x.count ? last : Last::no;
@@ -264,7 +230,7 @@ std::int64_t video_decode_state(const VideoVaeConfig& config, const LatentClip& 
                                 at::ScalarType compute) {
   std::int64_t elements = 0;
   for (const StageShape& stage : stage_shapes(config, clip))
-    elements += (stage.kind == Kind::residual ? 2 : 1) * kHistory * stage.in * stage.area;
+    elements += (stage.kind == Kind::residual ? 2 : 1) * kConvHistory * stage.in_frame();
   return elements * element_bytes(compute);
 }
 

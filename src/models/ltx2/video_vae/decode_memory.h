@@ -26,9 +26,9 @@ struct DecodeDtypes {
 };
 
 // Bytes that a decode of a clip pushed at once touches, at most, where tensors come from the memory pool:
-// what the stream remembers, pieces in flight, temporaries, copies of a convolution's weights, and the gaps
-// between them.  Without the latents, the weights themselves (with a mapping they are the page cache's) and
-// frames that the sink keeps.
+// what the stream remembers, pieces in flight, what a convolution works in, and the gaps between them.
+// Without the latents, the weights themselves (with a mapping they are the page cache's) and frames that the
+// sink keeps.
 std::int64_t video_decode_memory(const VideoVaeConfig& config, const LatentClip& clip, DecodeDtypes dtypes,
                                  PieceLimit limit = {});
 

@@ -123,7 +123,7 @@ at::Tensor numbered(std::int64_t channels, std::int64_t frames, std::int64_t hei
 }
 
 TEST(DepthToSpace, spreads_channels_over_time_then_rows_then_columns) {
-  at::Tensor out = depth_to_space(numbered(8, 2, 1, 1), 2, 2, 2);
+  at::Tensor out = depth_to_space(numbered(8, 2, 1, 1), {.t = 2, .h = 2, .w = 2});
 
   EXPECT_EQ(out.sizes(), (at::IntArrayRef{1, 1, 4, 2, 2}));
   EXPECT_EQ(out[0][0][0][0][1].item<int>(), 1000);  // column offset 1: channel 1
