@@ -154,26 +154,32 @@ class LinePass {
     bool first = true, last = true;
   };
 
+  // Whole vectors of y hold the sums themselves; sums of a last panel that has more columns than y stand
+  // beside it.
   void add_part(MicroProduct<float> product, const LinePhase& phase, std::int64_t first, Rows rows,
                 Part part) const {
-    alignas(64) float sums[kSumRows * kPanelColumns];
-    product.c = sums;
-    LineSums of = {.columns = std::min(columns(first), conv_.weights.out - first),
+    alignas(64) float beside[kSumRows * kPanelColumns] = {};
+    LineSums of = {.columns = std::min(product.columns, conv_.weights.out - first),
                    .stride = result_.stride * conv_.stride,
-                   .bias = part.first && conv_.bias ? conv_.bias + first : nullptr,
-                   .scale = part.last ? result_.scale : 1};
+                   .bias = conv_.bias ? conv_.bias + first : nullptr,
+                   .scale = result_.scale};
+    const bool whole = of.columns == product.columns;
     for (std::int64_t row = rows.begin; row < rows.end; row += kSumRows) {
       of.rows = std::min(kSumRows, rows.end - row);
       const std::int64_t place = (phase.first + row * conv_.stride) * result_.stride + first;
+      float* y = result_.y + place;
+      product.c = whole ? y : beside;
+      product.c_stride = whole ? of.stride : kPanelColumns;
       if (part.first) {
         for (int i = 0; i < 2; ++i) of.added[i] = result_.added[i] ? result_.added[i] + place : nullptr;
-      } else {
-        of.added[0] = result_.y + place;
+        begin_sums(of, product.c, product.c_stride);
+      } else if (!whole) {
+        copy_sums(of, y, of.stride, beside, kPanelColumns);
       }
-      begin_sums(of, sums);
       multiply(product, of.rows);
       product.a += of.rows * product.a_stride;
-      end_sums(of, sums, result_.y + place);
+      if (part.last && of.scale != 1) scale_sums(of, product.c, product.c_stride);
+      if (!whole) copy_sums(of, beside, kPanelColumns, y, of.stride);
     }
   }
 

@@ -7,15 +7,16 @@ namespace sluice::kernels {
 
 struct LineSums {  // of some rows and up to kPanelColumns of their columns
   std::int64_t rows = 0, columns = 0;
-  std::int64_t stride = 0;      // values from a row of y to the next; the same of what is added
+  std::int64_t stride = 0;      // values from a row of what is added to the next
   const float* bias = nullptr;  // [columns]; nullptr: none
   const float* added[2] = {};   // nullptr: nothing
   float scale = 1;
 };
 
-// sums[row · kPanelColumns + column] = bias + what is added, or with sums that are in y already: those.
-void begin_sums(const LineSums& of, float* sums);
-// y = scale · sums
-void end_sums(const LineSums& of, const float* sums, float* y);
+// sums = bias + what is added, which may be where the sums are.  sums_stride: values from a row to the next.
+void begin_sums(const LineSums& of, float* sums, std::int64_t sums_stride);
+void scale_sums(const LineSums& of, float* sums, std::int64_t sums_stride);
+void copy_sums(const LineSums& of, const float* from, std::int64_t from_stride, float* to,
+               std::int64_t to_stride);
 
 }  // namespace sluice::kernels
