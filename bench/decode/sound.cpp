@@ -65,7 +65,7 @@ void run(const fs::path& model, std::int64_t latents) {
   const at::Tensor x =
       at::randn({1, decoder.config().latent_channels, latents, decoder.config().latent_bins()});
   const at::Tensor mel =
-      measured("audio vae", ltx2::audio_decode_memory(decoder.config(), latents, at::kFloat, at::kBFloat16),
+      measured("audio vae", ltx2::audio_decode_memory(decoder.config(), latents, at::kFloat),
                [&] { return decoder.decode(*audio_source, x); });
   measured("vocoder", ltx2::vocoder_memory(vocoder.config(), mel.size(2)),
            [&] { return vocoder.run(*vocoder_source, mel).waveform; });

@@ -73,8 +73,7 @@ ClipLatents unpack_latents(const ModelSet& models, Backends& backends, const Set
 
 Bytes sound_decode_memory(const ModelSet& models, std::int64_t latents, at::ScalarType dtype) {
   const ltx2::AudioVaeConfig& config = models.audio_decoder->config();
-  const std::int64_t mel =
-      ltx2::audio_decode_memory(config, latents, dtype, dtype_of(models.table(ComponentKind::audio_vae)));
+  const std::int64_t mel = ltx2::audio_decode_memory(config, latents, dtype);
   return static_cast<Bytes>(
       std::max(mel, ltx2::vocoder_memory(models.vocoder->config(), config.mel_frames(latents))));
 }

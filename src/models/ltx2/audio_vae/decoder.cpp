@@ -1,5 +1,7 @@
 #include "models/ltx2/audio_vae/decoder.h"
 
+#include "models/ltx2/audio_vae/causal_conv.h"
+
 #include <sluice/error.h>
 
 #include <ATen/ATen.h>
@@ -7,9 +9,6 @@
 
 namespace sluice::ltx2 {
 namespace {
-
-constexpr double kPixelNormEps = 1e-6;   // the video autoencoder has 1e-8
-constexpr std::int64_t kCausalRows = 2;  // of zeros before the first time step
 
 void declare_conv(const weights::ParameterScope& scope, nn::Conv& conv, std::int64_t in, std::int64_t out,
                   std::int64_t kernel = 3) {
@@ -23,44 +22,15 @@ void declare_block(const weights::ParameterScope& scope, AudioResidualBlock& blo
   if (in != out) declare_conv(scope / "nin_shortcut", block.nin_shortcut, in, out, 1);
 }
 
-// 3x3 over (time, mel), causal: two rows of zeros before the first time step, none behind the last.  `fill`
-// writes the input behind them, so that it exists once.
-template <typename Fill>
-at::Tensor causal_conv(const nn::Conv& conv, const at::Tensor& like, at::IntArrayRef shape, Fill fill) {
-  at::Tensor padded = at::empty({shape[0], shape[1], shape[2] + kCausalRows, shape[3]},
-                                like.options().memory_format(at::MemoryFormat::ChannelsLast));
-  padded.narrow(2, 0, kCausalRows).zero_();
-  fill(padded.narrow(2, kCausalRows, shape[2]));
-  return nn::conv(conv, padded, {.padding = {0, 1}});
-}
-
-at::Tensor plain_conv(const nn::Conv& conv, const at::Tensor& x) {
-  return causal_conv(conv, x, x.sizes(), [&](at::Tensor to) { to.copy_(x); });
-}
-
-at::Tensor normed_conv(const nn::Conv& conv, const at::Tensor& x) {
-  return causal_conv(conv, x, x.sizes(),
-                     [&](const at::Tensor& to) { nn::pixel_norm_silu_into(to, x, kPixelNormEps); });
-}
-
 at::Tensor residual_block(const AudioResidualBlock& block, const at::Tensor& x) {
-  at::Tensor h = normed_conv(block.conv2, normed_conv(block.conv1, x));
-  return h.add_(block.nin_shortcut.weight.defined() ? nn::conv(block.nin_shortcut, x) : x);
-}
-
-// Twice as many time steps and mel bins; the first time step goes: the causal axis starts with a single
-// frame.
-at::Tensor upsample(const nn::Conv& conv, const at::Tensor& x) {
-  const std::int64_t steps = 2 * x.size(2), bins = 2 * x.size(3);
-  at::Tensor wide = causal_conv(conv, x, {x.size(0), x.size(1), steps, bins}, [&](const at::Tensor& to) {
-    to.unflatten(3, {x.size(3), 2}).unflatten(2, {x.size(2), 2}).copy_(x.unsqueeze(3).unsqueeze(5));
-  });
-  return wide.narrow(2, 1, steps - 1);
+  const at::Tensor h = normed_causal_conv(block.conv1, x);
+  return normed_causal_conv(block.conv2, h,
+                            block.nin_shortcut.weight.defined() ? place_conv(block.nin_shortcut, x) : x);
 }
 
 // Exactly so many time steps and mel bins: the rest is cut off, what is missing is zero.
 at::Tensor fit(const at::Tensor& mel, std::int64_t frames, std::int64_t bins) {
-  return at::constant_pad_nd(mel, {0, bins - mel.size(3), 0, frames - mel.size(2)}).contiguous();
+  return at::constant_pad_nd(mel, {0, bins - mel.size(2), 0, frames - mel.size(1)});
 }
 
 }  // namespace
@@ -108,14 +78,23 @@ at::Tensor AudioDecoder::decode(weights::WeightSource& source, const at::Tensor&
 }
 
 at::Tensor AudioDecoder::forward(const at::Tensor& latents) const {
-  at::Tensor x = plain_conv(conv_in_, latents);
+  std::vector<at::Tensor> mels;
+  for (const at::Tensor& clip : latents.unbind(0)) mels.push_back(decode_clip(clip));
+  return at::stack(mels);
+}
+
+// [latent channels, L, latent bins] -> [output channels, frames, mel bins]
+at::Tensor AudioDecoder::decode_clip(const at::Tensor& latents) const {
+  at::Tensor x =
+      causal_conv(conv_in_, latents.permute({1, 2, 0}).contiguous());  // [time steps, bins, channels]
   x = residual_block(mid_block_1_, x);
   x = residual_block(mid_block_2_, x);
   for (std::size_t level = up_.size(); level-- > 0;) {
     for (const AudioResidualBlock& block : up_[level].blocks) x = residual_block(block, x);
-    if (level > 0) x = upsample(up_[level].upsample, x);
+    if (level > 0) x = upsampling_conv(up_[level].upsample, x);
   }
-  return fit(normed_conv(conv_out_, x), config_.mel_frames(latents.size(2)), config_.mel_bins);
+  const at::Tensor mel = normed_causal_conv(conv_out_, x).permute({2, 0, 1});
+  return fit(mel, config_.mel_frames(latents.size(1)), config_.mel_bins);
 }
 
 at::Tensor normalize_packed(const AudioLatentStatistics& statistics, const at::Tensor& packed) {

@@ -56,6 +56,7 @@ class AudioDecoder {
  private:
   void declare_decoder();
   at::Tensor forward(const at::Tensor& latents) const;
+  at::Tensor decode_clip(const at::Tensor& latents) const;
 
   AudioVaeConfig config_;
   AudioLatentStatistics statistics_;

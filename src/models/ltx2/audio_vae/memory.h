@@ -9,10 +9,8 @@
 
 namespace sluice::ltx2 {
 
-// Anonymous memory, at most, for one clip of so many latents: activations, tiles of weights where they are
-// widened to the compute dtype or reordered, gaps between them in the memory pool.  `weights`: as the file
-// has them, where they are not counted.
-std::int64_t audio_decode_memory(const AudioVaeConfig& config, std::int64_t latents, at::ScalarType compute,
-                                 at::ScalarType weights);
+// Anonymous memory, at most, for one clip of so many latents: activations, packed weights and inputs with
+// zeros around them, gaps between them in the memory pool.
+std::int64_t audio_decode_memory(const AudioVaeConfig& config, std::int64_t latents, at::ScalarType compute);
 
 }  // namespace sluice::ltx2
