@@ -1,6 +1,8 @@
 // Attention of the published heads: GFLOP/s of ours and of LibTorch's scaled_dot_product_attention, in turn.
 // --one measures processor seconds of one thread: other work on the machine hardly shows.
 
+#include "peak.h"
+
 #include "kernels/attention.h"
 
 #include <ATen/ATen.h>
@@ -55,7 +57,8 @@ void measure(benchmark::State& state, Case c, Arm arm) {
   for (auto _ : state) run();
   const auto tokens = static_cast<double>(c.tokens);
   const double flop = 4.0 * tokens * tokens * static_cast<double>(c.heads * kDim);
-  state.counters["GFLOP/s"] = benchmark::Counter(flop / 1e9, benchmark::Counter::kIsIterationInvariantRate);
+  bench::count_work(state, flop, c.dtype == at::kFloat ? bench::Limit::f32 : bench::Limit::bf16,
+                    at::get_num_threads());
 }
 
 void add_arms(bool one_thread) {

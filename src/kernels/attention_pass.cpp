@@ -34,22 +34,6 @@ void softmax(const SoftmaxBlock& block, Bf16*) {
   softmax_to_bf16(block);
 }
 
-// Asks for rows that are needed soon.
-template <typename T>
-void fetch(const T* from, std::int64_t stride, std::int64_t rows, std::int64_t values) {
-  constexpr std::int64_t kLine = 64 / static_cast<std::int64_t>(sizeof(T));
-  for (std::int64_t row = 0; row < rows; ++row) {
-    for (std::int64_t i = 0; i < values; i += kLine) __builtin_prefetch(from + row * stride + i, 0, 2);
-  }
-}
-template <typename T>
-void fetch(const EntryRows<T>& x) {
-  fetch(x.from, x.stride, x.rows, x.dim);
-  if (!x.cos) return;
-  fetch(x.cos, x.angle_stride, x.rows, x.dim / 2);
-  fetch(x.sin, x.angle_stride, x.rows, x.dim / 2);
-}
-
 template <typename T>
 class Pass {
  public:
@@ -72,42 +56,22 @@ class Pass {
         states_(reinterpret_cast<SoftmaxState*>(scratch + at_.states)) {}
 
   void run() {
+    enter_rows(x_.q.at(batch_, head_, row_, rows_), queries_, at_.depth, at_.depth);
     std::fill_n(states_, rows_, SoftmaxState{});
     std::fill_n(sums_, rows_ * at_.width, 0.0F);
     const SoftmaxSpan seen = x_.mask.of_rows(row_, rows_, x_.k.rows);
-    const std::int64_t first_key = seen.begin / kAttentionKeys * kAttentionKeys;
-    for (std::int64_t key = first_key; key < seen.end; key += kAttentionKeys) {
+    for (std::int64_t key = seen.begin / kAttentionKeys * kAttentionKeys; key < seen.end;
+         key += kAttentionKeys) {
       const std::int64_t columns = std::min(kAttentionKeys, x_.k.rows - key);
       pack(key, columns);
-      for (std::int64_t i = 0; i < rows_; i += kAttentionRows) {
-        const std::int64_t rows = std::min(kAttentionRows, rows_ - i);
-        if (key == first_key) enter_queries(i, rows);
-        fetch_keys(key + kAttentionKeys, i, rows, seen.end);
-        attend(i, rows, key, columns);
-      }
+      for (std::int64_t i = 0; i < rows_; i += kAttentionRows)
+        attend(i, std::min(kAttentionRows, rows_ - i), key, columns);
     }
     for (std::int64_t i = 0; i < rows_; ++i) write(i);
   }
 
  private:
   static constexpr std::int64_t kWord = kWordValues<T>;
-
-  // As they are needed: the next rows come from memory while these are computed with.
-  void enter_queries(std::int64_t first, std::int64_t rows) {
-    T* to = queries_ + first * at_.depth;
-    enter_rows(x_.q.at(batch_, head_, row_ + first, rows), to, at_.depth, at_.depth);
-    const std::int64_t next = first + rows, count = std::min(kAttentionRows, rows_ - next);
-    if (count > 0) fetch(x_.q.at(batch_, head_, row_ + next, count));
-  }
-
-  // A share of the next block of keys and values: rows [first, first + rows) of all rows of the pass.
-  void fetch_keys(std::int64_t key, std::int64_t first, std::int64_t rows, std::int64_t end) const {
-    const std::int64_t columns = std::min(kAttentionKeys, end - key), head = head_ / x_.heads_a_key;
-    if (columns <= 0) return;
-    const std::int64_t from = key + columns * first / rows_, to = key + columns * (first + rows) / rows_;
-    fetch(x_.k.at(batch_, head, from, to - from));
-    fetch(x_.v.row(batch_, head, from), x_.v.row_stride, to - from, x_.k.dim);
-  }
 
   void pack(std::int64_t key, std::int64_t columns) {
     const std::int64_t head = head_ / x_.heads_a_key;
