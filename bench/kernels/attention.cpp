@@ -1,5 +1,5 @@
-// Attention of the published heads: GFLOP/s of ours and of LibTorch's scaled_dot_product_attention, in turn.
-// --one measures processor seconds of one thread: other work on the machine hardly shows.
+// Attention of the published heads: GFLOP/s of ours and of LibTorch's scaled_dot_product_attention, on one
+// thread (its processor seconds: other work on the machine hardly shows) and on all.
 
 #include "peak.h"
 
@@ -11,8 +11,8 @@
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <string>
-#include <string_view>
 
 namespace sluice::kernels {
 namespace {
@@ -25,6 +25,7 @@ constexpr const char* kNames[] = {"ours", "ours with norm and rope", "libtorch"}
 struct Case {
   at::ScalarType dtype;
   std::int64_t tokens, heads;
+  int threads;
 };
 
 at::Tensor random_heads(const Case& c) {  // as linear layers leave them
@@ -40,6 +41,7 @@ AttentionEntry random_entry(const Case& c) {
 
 void measure(benchmark::State& state, Case c, Arm arm) {
   const at::NoGradGuard no_grad;
+  at::set_num_threads(c.threads);
   at::manual_seed(1);
   const at::Tensor q = random_heads(c), k = random_heads(c), v = random_heads(c);
   Workspace workspace;
@@ -57,23 +59,18 @@ void measure(benchmark::State& state, Case c, Arm arm) {
   for (auto _ : state) run();
   const auto tokens = static_cast<double>(c.tokens);
   const double flop = 4.0 * tokens * tokens * static_cast<double>(c.heads * kDim);
-  bench::count_work(state, flop, c.dtype == at::kFloat ? bench::Limit::f32 : bench::Limit::bf16,
-                    at::get_num_threads());
+  bench::count_work(state, flop, c.dtype == at::kFloat ? bench::Limit::f32 : bench::Limit::bf16, c.threads);
 }
 
-void add_arms(bool one_thread) {
-  for (const auto dtype : {at::kBFloat16, at::kFloat}) {
-    for (const auto& [tokens, heads] : {std::pair{1024, 32}, {14000, 4}}) {
-      for (const Arm arm : {Arm::libtorch, Arm::ours, Arm::prepared}) {
-        const std::string name = fmt::format("{}/{}x{}/{}", dtype == at::kFloat ? "f32" : "bf16", tokens,
-                                             heads, kNames[static_cast<std::size_t>(arm)]);
-        const Case c{dtype, tokens, heads};
-        auto* added = benchmark::RegisterBenchmark(name.c_str(),
-                                                   [=](benchmark::State& state) { measure(state, c, arm); });
-        added->Iterations(tokens < 4096 ? 5 : 1)->Unit(benchmark::kMillisecond);
-        if (!one_thread) added->UseRealTime();
-      }
-    }
+void add_arms(const Case& c) {
+  for (const Arm arm : {Arm::libtorch, Arm::ours, Arm::prepared}) {
+    const std::string name = fmt::format("attention/{}/{} tokens, {} heads/{} thread{}/{}",
+                                         c.dtype == at::kFloat ? "f32" : "bf16", c.tokens, c.heads, c.threads,
+                                         c.threads == 1 ? "" : "s", kNames[static_cast<std::size_t>(arm)]);
+    auto* added =
+        benchmark::RegisterBenchmark(name.c_str(), [=](benchmark::State& state) { measure(state, c, arm); });
+    added->Iterations(c.tokens < 4096 ? 5 : 1)->Unit(benchmark::kMillisecond);
+    if (c.threads > 1) added->UseRealTime();
   }
 }
 
@@ -81,13 +78,14 @@ void add_arms(bool one_thread) {
 }  // namespace sluice::kernels
 
 int main(int argc, char** argv) {
-  const bool one_thread = argc > 1 && std::string_view(argv[1]) == "--one";
-  if (one_thread) {
-    at::set_num_threads(1);
-    argv[1] = argv[0];
-    --argc, ++argv;
+  using sluice::kernels::add_arms;
+  const int all = at::get_num_threads();
+  for (const auto dtype : {at::kBFloat16, at::kFloat}) {
+    for (int threads = 1; threads <= all; threads += std::max(all - 1, 1)) {
+      add_arms({dtype, 1024, 32, threads});
+      add_arms({dtype, 14000, 4, threads});
+    }
   }
-  sluice::kernels::add_arms(one_thread);
   benchmark::Initialize(&argc, argv);
   benchmark::RunSpecifiedBenchmarks();
 }
