@@ -39,10 +39,15 @@ void declare(const weights::ParameterScope& scope, Generator& generator, const G
 // mel: [batch, wave channels, frames, bins], f32 -> wave [batch, wave channels, frames · total_factor].
 at::Tensor generate_wave(const Generator& generator, const at::Tensor& mel);
 
-// Rows on either side that a residual block's convolution looks at, at most.
-std::int64_t widest_reach(const GeneratorConfig& config);
-// Whether a stage of so many channels has a convolution with too many weights to take its input piece by
-// piece.
-bool activates_whole(const GeneratorConfig& config, std::int64_t channels);
+// What a clip of so many mel frames is computed in, from shapes alone.
+struct GeneratorMemory {
+  std::int64_t wave = 0;       // values of a tensor, at most; there are kWaves
+  std::int64_t activated = 0;  // values of one more, where an activation is computed as a whole
+  std::int64_t scratch = 0;    // bytes of the reused block (kernels/scratch.h)
+
+  static constexpr std::int64_t kWaves = 4;
+  std::int64_t bytes() const { return (kWaves * wave + activated) * std::int64_t{sizeof(float)} + scratch; }
+};
+GeneratorMemory generator_memory(const GeneratorConfig& config, std::int64_t frames);
 
 }  // namespace sluice::ltx2

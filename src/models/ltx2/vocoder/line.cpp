@@ -4,6 +4,8 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
+
 namespace sluice::ltx2 {
 namespace {
 
@@ -23,6 +25,11 @@ kernels::LineConv raising_line(std::int64_t in, std::int64_t out, std::int64_t k
   return {.weights = {.values = {}, .out = out, .in = in, .taps = kernel, .transposed = true},
           .stride = factor,
           .padding = (kernel - factor) / 2};
+}
+
+std::int64_t rows_around(const kernels::LineConv& conv) {
+  const kernels::LineReach reach = kernels::line_reach(conv);
+  return std::max(reach.before, reach.behind);
 }
 
 Line Line::same(const nn::Conv& layer, std::int64_t dilation) {

@@ -16,6 +16,9 @@ kernels::LineConv same_line(std::int64_t in, std::int64_t out, std::int64_t kern
 kernels::LineConv raising_line(std::int64_t in, std::int64_t out, std::int64_t kernel,
                                std::int64_t factor);  // `factor` times as many
 
+// Rows of zeros that a convolution needs around its input.
+std::int64_t rows_around(const kernels::LineConv& conv);
+
 // The same with a layer's weights.
 class Line {
  public:

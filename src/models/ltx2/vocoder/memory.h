@@ -8,8 +8,8 @@
 namespace sluice::ltx2 {
 
 // Bytes of the tensors that exist at once, at most, for one clip of so many mel frames: activations and,
-// since everything is computed in f32, panels of packed weights of every thread.  Without the weights in their
-// file.
+// since everything is computed in f32, panels of packed weights of every thread.  Without the weights in
+// their file.
 std::int64_t vocoder_tensors(const VocoderConfig& config, std::int64_t mel_frames);
 
 // With the gaps between them in the memory pool: anonymous memory.

@@ -4,8 +4,10 @@
 
 namespace sluice::ltx2 {
 
-WaveRows::WaveRows(std::int64_t rows, std::int64_t channels, std::int64_t around)
-    : rows_(rows), around_(around), all_(at::empty({rows + 2 * around, channels}, at::kFloat)) {
+WaveRows::WaveRows(const at::Tensor& memory, std::int64_t rows, std::int64_t channels, std::int64_t around)
+    : rows_(rows),
+      around_(around),
+      all_(memory.narrow(0, 0, values(rows, channels, around)).view({-1, channels})) {
   all_.narrow(0, 0, around).zero_();
   all_.narrow(0, around + rows, around).zero_();
 }
@@ -18,8 +20,8 @@ at::Tensor WaveRows::tensor() const {
   return all_.narrow(0, around_, rows_);
 }
 
-std::int64_t WaveRows::bytes(std::int64_t rows, std::int64_t channels, std::int64_t around) {
-  return (rows + 2 * around) * channels * static_cast<std::int64_t>(sizeof(float));
+std::int64_t WaveRows::values(std::int64_t rows, std::int64_t channels, std::int64_t around) {
+  return (rows + 2 * around) * channels;
 }
 
 }  // namespace sluice::ltx2
