@@ -40,7 +40,6 @@ class Waves {
  public:
   explicit Waves(const GeneratorMemory& memory) : activated_(at::empty({memory.activated}, at::kFloat)) {
     for (at::Tensor& wave : waves_) wave = at::empty({memory.wave}, at::kFloat);
-    kernels::scratch({memory.scratch}, at::kByte);  // as large as it gets
   }
 
   const at::Tensor& stage() const { return waves_[0]; }   // a stage's input
@@ -214,10 +213,13 @@ at::Tensor generate_wave(const Generator& generator, const at::Tensor& mel) {
   std::int64_t samples = mel.size(2);
   for (std::size_t stage = 0; stage < generator.stages.size(); stage++)
     samples = kernels::line_rows(upsampler(generator.config, stage), samples);
-  // Before what is given back, so that no gap is left in front of it.
+  // What stays comes before what is given back, so that no gap is left in front of it; scratch as large as it
+  // gets.
+  const GeneratorMemory memory = generator_memory(generator.config, mel.size(2));
+  kernels::scratch({memory.scratch}, at::kByte);
   at::Tensor result =
       at::empty({mel.size(0), generator.config.out_channels, samples}, mel.options().dtype(at::kFloat));
-  const Waves waves(generator_memory(generator.config, mel.size(2)));
+  const Waves waves(memory);
   for (std::int64_t clip = 0; clip < mel.size(0); clip++)
     generate_clip(generator, mel[clip], waves, result[clip]);
   finish(generator.config.final_activation, result);
