@@ -94,10 +94,7 @@ class Convolution {
         depth_(depth_of<T>(conv.shape.in)),
         bias_(static_cast<std::size_t>(round_up(conv.shape.out, kPanelColumns)), 0.0F),
         scratch_(scratch) {
-    const std::int64_t picture_taps = shape_.kernel.h * shape_.kernel.w;
-    if (picture_taps * depth_ * kPanelColumns * static_cast<std::int64_t>(sizeof(T)) <= kPartBytes)
-      rows_at_once_ = shape_.kernel.h;
-    for (std::int64_t h = 0; h < rows_at_once_; ++h) {
+    for (std::int64_t h = 0; h < shape_.kernel.h; ++h) {
       for (std::int64_t w = 0; w < shape_.kernel.w; ++w)
         offsets_.push_back((h * shape_.x_width() + w) * stride_);
     }
@@ -140,25 +137,22 @@ class Convolution {
   // Rows of pictures, counted over all frames.
   void run_block(const Panel& panel, std::int64_t begin, std::int64_t end) const {
     for (std::int64_t t = 0; t < shape_.kernel.t; ++t) {
-      for (std::int64_t h = 0; h < shape_.kernel.h; h += rows_at_once_) {
-        for (std::int64_t row = begin; row < end; ++row)
-          multiply_row(panel, t, h, row, panel.sums + (row - begin) * shape_.width * panel.columns);
-      }
+      for (std::int64_t row = begin; row < end; ++row)
+        multiply_row(panel, t, row, panel.sums + (row - begin) * shape_.width * panel.columns);
     }
     for (std::int64_t row = begin; row < end; ++row)
       finish_row(panel, row, panel.sums + (row - begin) * shape_.width * panel.columns);
   }
 
-  // The taps (t, h and perhaps those below it, all of w) of a picture's row.
-  void multiply_row(const Panel& panel, std::int64_t t, std::int64_t h, std::int64_t row, float* sums) const {
+  // The taps of one frame of x for a picture's row: (t, all of h that lies inside, all of w).
+  void multiply_row(const Panel& panel, std::int64_t t, std::int64_t row, float* sums) const {
     const FrameKernel& kernel = shape_.kernel;
-    const std::int64_t frame = row / shape_.height, above = row % shape_.height;
+    const std::int64_t frame = row / shape_.height;
     const std::int64_t border = shape_.rows == BorderRows::zeros ? kernel.h / 2 : 0;
-    const std::int64_t first_h = std::max<std::int64_t>(border - above, 0);  // that is not left out
-    const std::int64_t end_h = std::min(kernel.h, shape_.x_height() + border - above);
-    const std::int64_t begin = std::max(h, first_h), end = std::min(h + rows_at_once_, end_h);
-    if (begin >= end) return;
-    multiply(MicroProduct<T>{.a = conv_.x + ((frame + t) * shape_.x_height() + above + begin - border) *
+    const std::int64_t x_row = row % shape_.height - border;  // of the first tap
+    const std::int64_t begin = std::max<std::int64_t>(-x_row, 0);
+    const std::int64_t end = std::min(kernel.h, shape_.x_height() - x_row);
+    multiply(MicroProduct<T>{.a = conv_.x + ((frame + t) * shape_.x_height() + x_row + begin) *
                                                 shape_.x_width() * stride_,
                              .a_stride = stride_,
                              .segments = offsets_.data(),
@@ -168,7 +162,7 @@ class Convolution {
                              .columns = panel.columns,
                              .c = sums,
                              .c_stride = panel.columns,
-                             .add = t > 0 || begin > first_h},
+                             .add = t > 0},
              shape_.width);
   }
 
@@ -191,8 +185,7 @@ class Convolution {
   const FrameConvShape& shape_;
   TapWeights weights_;
   std::int64_t stride_, depth_;
-  std::int64_t rows_at_once_ = 1;      // of taps
-  std::vector<std::int64_t> offsets_;  // of the taps of one row
+  std::vector<std::int64_t> offsets_;  // of the taps of one frame
   std::vector<float> bias_;
   std::byte* scratch_;
 };
