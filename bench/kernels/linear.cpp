@@ -1,7 +1,11 @@
-// Linear layers of the published width at 1024 tokens on one thread: GFLOP/s for every format of the weight,
-// beside oneDNN's product with a weight that was packed before, the best this machine has.
+// Linear layers of the published width on one thread: GFLOP/s for every format of the weight and their share
+// of what registers give, beside oneDNN's product with a weight that was packed before.  With few tokens the
+// weight's bytes a second count.
+
+#include "peak.h"
 
 #include "kernels/linear.h"
+#include "kernels/rows.h"
 
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
@@ -12,6 +16,7 @@
 
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace sluice::kernels {
 namespace {
@@ -21,6 +26,7 @@ constexpr std::int64_t kTokens = 1024;
 struct Layer {
   at::ScalarType dtype;  // that is computed with
   std::int64_t in, out;
+  std::int64_t tokens = kTokens;
 };
 
 enum class Weight { prepacked, f32, bf16, fp8, nf4 };
@@ -51,31 +57,59 @@ Matrix random_matrix(Weight kind, std::int64_t rows, std::int64_t columns) {
   return {kind == Weight::f32 ? values : values.to(at::kBFloat16)};
 }
 
+std::size_t bytes_of(const Matrix& weight) {
+  return weight.values.nbytes() + (weight.scales.defined() ? weight.scales.nbytes() : 0);
+}
+
+// In turn over so many weights that few tokens find none of them in a cache.
+void measure_ours(benchmark::State& state, Layer layer, Weight kind) {
+  constexpr std::int64_t kManyTokens = 256, kWeights = 8;
+  std::vector<Matrix> weights;
+  for (std::int64_t i = 0; i < (layer.tokens < kManyTokens ? kWeights : 1); ++i)
+    weights.push_back(random_matrix(kind, layer.out, layer.in));
+  Workspace workspace;
+  const Workspace::Scope scope(workspace);
+  at::Tensor x = take_rows(workspace, {layer.tokens, layer.in}, layer.dtype),
+             y = take_rows(workspace, {layer.tokens, layer.out}, layer.dtype);
+  x.copy_(at::randn({layer.tokens, layer.in}));
+  linear(x, weights[0], {}, {}, workspace, y);  // pages and caches
+  std::size_t next = 0;
+  for (auto _ : state) linear(x, weights[++next % weights.size()], {}, {}, workspace, y);
+  state.counters["GB/s of weights"] = benchmark::Counter(static_cast<double>(bytes_of(weights[0])) / 1e9,
+                                                         benchmark::Counter::kIsIterationInvariantRate);
+}
+
 void measure(benchmark::State& state, Layer layer, Weight kind) {
   const at::NoGradGuard no_grad;
-  const at::Tensor x = at::randn({kTokens, layer.in}).to(layer.dtype);
   if (kind == Weight::prepacked) {
+    const at::Tensor x = at::randn({layer.tokens, layer.in}).to(layer.dtype);
     const at::Tensor weight = prepacked((at::randn({layer.out, layer.in}) / 64).to(layer.dtype));
     for (auto _ : state) benchmark::DoNotOptimize(onednn_linear(x, weight));
   } else {
-    const Matrix weight = random_matrix(kind, layer.out, layer.in);
-    for (auto _ : state) benchmark::DoNotOptimize(linear(x, weight, {}));
+    measure_ours(state, layer, kind);
   }
-  const double flop = 2.0 * kTokens * static_cast<double>(layer.in) * static_cast<double>(layer.out);
-  state.counters["GFLOP/s"] = benchmark::Counter(flop / 1e9, benchmark::Counter::kIsIterationInvariantRate);
+  const double flop = 2.0 * static_cast<double>(layer.tokens * layer.in) * static_cast<double>(layer.out);
+  bench::count_work(state, flop, layer.dtype == at::kFloat ? bench::Limit::f32 : bench::Limit::bf16, 1);
+}
+
+void add_arm(Layer layer, Weight kind) {
+  const std::string name =
+      fmt::format("{}/{}x{}x{}/{}", layer.dtype == at::kFloat ? "f32" : "bf16", layer.tokens, layer.in,
+                  layer.out, kNames[static_cast<std::size_t>(kind)]);
+  benchmark::RegisterBenchmark(name.c_str(), [=](benchmark::State& state) { measure(state, layer, kind); })
+      ->Iterations(layer.tokens < kTokens ? 24 : 3)
+      ->Unit(benchmark::kMillisecond);
 }
 
 void add_arms() {
   for (const auto dtype : {at::kBFloat16, at::kFloat}) {
     for (const auto& [in, out] : {std::pair{4096, 4096}, {4096, 16384}, {16384, 4096}}) {
-      for (const Weight kind : {Weight::prepacked, Weight::f32, Weight::bf16, Weight::fp8, Weight::nf4}) {
-        const std::string name = fmt::format("{}/{}x{}/{}", dtype == at::kFloat ? "f32" : "bf16", in, out,
-                                             kNames[static_cast<std::size_t>(kind)]);
-        const Layer layer{dtype, in, out};
-        benchmark::RegisterBenchmark(name.c_str(), [=](benchmark::State& state) {
-          measure(state, layer, kind);
-        })->Iterations(1);
-      }
+      for (const Weight kind : {Weight::prepacked, Weight::f32, Weight::bf16, Weight::fp8, Weight::nf4})
+        add_arm({dtype, in, out}, kind);
+    }
+    for (const std::int64_t tokens : {1, 26, 128}) {
+      for (const Weight kind : {Weight::bf16, Weight::fp8, Weight::nf4})
+        add_arm({dtype, 4096, 4096, tokens}, kind);
     }
   }
 }

@@ -54,6 +54,12 @@ struct Cut {
   }
 };
 
+constexpr std::int64_t kTileBytes = kTileRows * kTileRowBytes;
+
+constexpr std::int64_t sums_bytes(std::int64_t tokens) {
+  return tokens * kTileRows * static_cast<std::int64_t>(sizeof(float));
+}
+
 template <typename T>
 class PackedProduct {
  public:
@@ -89,11 +95,9 @@ class PackedProduct {
 
  private:
   static constexpr std::int64_t kDepth = kTileRowBytes / static_cast<std::int64_t>(sizeof(T));
-  static constexpr std::int64_t kTileBytes = kTileRows * kTileRowBytes;
   static constexpr std::int64_t kFixedBytes = WeightPanels<T>::kSideBytes + kTileBytes;
-  static_assert(kFixedBytes + kPassTokens * kTileRows * 4 <= static_cast<std::int64_t>(kPackedScratch));
 
-  std::int64_t bytes_a_worker() const { return kFixedBytes + cut_.pass_tokens * kTileRows * 4; }
+  std::int64_t bytes_a_worker() const { return kFixedBytes + sums_bytes(cut_.pass_tokens); }
 
   struct Buffers {
     std::byte* side;
@@ -168,6 +172,11 @@ class PackedProduct {
 };
 
 }  // namespace
+
+Bytes product_scratch(std::int64_t threads) {
+  return static_cast<Bytes>(threads *
+                            (WeightPanels<float>::kSideBytes + kTileBytes + sums_bytes(kPassTokens)));
+}
 
 void packed_product(const at::Tensor& x, const Matrix& weight, const at::Tensor& bias,
                     const Epilogue& epilogue, Workspace& workspace, at::Tensor& y) {

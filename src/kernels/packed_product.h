@@ -13,7 +13,8 @@
 
 namespace sluice::kernels {
 
-inline constexpr Bytes kPackedScratch = KiB(528);  // that a thread takes, at most
+// What a product takes from the workspace at most.
+Bytes product_scratch(std::int64_t threads);
 
 // x: [..., in], f32 or bf16, `in` even in bf16; y: [..., out] in x's dtype; both with rows as rows.h says, at
 // any address; bias: [out] in any dtype or undefined, rounded to x's.  Sums are f32, added up in the order of

@@ -27,13 +27,15 @@ std::int64_t row_stride(const at::Tensor& x) {
   return x.size(-1);
 }
 
+std::int64_t row_bytes(std::int64_t width, at::ScalarType dtype) {
+  const std::int64_t bytes = width * static_cast<std::int64_t>(c10::elementSize(dtype));
+  return bytes % kSameSet == 0 ? bytes + kApart : bytes;
+}
+
 at::Tensor take_rows(Workspace& workspace, at::IntArrayRef sizes, at::ScalarType dtype) {
-  const auto size = static_cast<std::int64_t>(c10::elementSize(dtype));
-  const std::int64_t width = sizes.back();
-  if (width * size % kSameSet != 0) return workspace.take(sizes, dtype);
   auto padded = sizes.vec();
-  padded.back() += kApart / size;
-  return workspace.take(padded, dtype).narrow(-1, 0, width);
+  padded.back() = row_bytes(sizes.back(), dtype) / static_cast<std::int64_t>(c10::elementSize(dtype));
+  return workspace.take(padded, dtype).narrow(-1, 0, sizes.back());
 }
 
 }  // namespace sluice::kernels

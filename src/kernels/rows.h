@@ -17,5 +17,6 @@ std::int64_t row_stride(const at::Tensor& x);  // of what has_rows(); in values
 // widths of the published models, the rows of a register tile share one set of the first-level cache: such
 // rows get a distance of 256 bytes more, 5 % of a product's time.
 at::Tensor take_rows(Workspace& workspace, at::IntArrayRef sizes, at::ScalarType dtype);
+std::int64_t row_bytes(std::int64_t width, at::ScalarType dtype);  // of such a row
 
 }  // namespace sluice::kernels

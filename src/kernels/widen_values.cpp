@@ -125,6 +125,55 @@ HWY_INLINE void widen_from(const From& load, const std::byte* from, std::size_t 
   std::copy_n(whole, count - i, to + i);
 }
 
+#if HWY_TARGET <= HWY_AVX3
+// To bf16 with registers of 64 bytes: the 128 values of positive codes times the scale, rounded, fill four of
+// them; the sign is added.
+struct Fp8Lookup {
+  using Words = hn::CappedTag<std::uint16_t, 32>;
+  static constexpr std::size_t kValues = 32;  // at once
+  hn::Vec<Words> tables[4];
+
+  HWY_INLINE explicit Fp8Lookup(const FromFp8& load) {
+    std::byte codes[128];
+    for (std::size_t i = 0; i < 128; ++i) codes[i] = static_cast<std::byte>(i);
+    Bf16 values[128];
+    for (std::size_t i = 0; i < 128; i += hn::Lanes(F32())) store(load.load(codes + i), values + i);
+    for (std::size_t i = 0; i < 4; ++i)
+      tables[i] = hn::LoadU(Words(), reinterpret_cast<const std::uint16_t*>(values) + i * kValues);
+  }
+
+  HWY_INLINE void store32(const std::byte* from, Bf16* to) const {
+    const Words words;
+    const hn::Rebind<std::uint8_t, Words> bytes;
+    const auto code = hn::PromoteTo(words, load_any(bytes, from));
+    // Highway has no name for a table of two registers.  The processor looks at six bits of the index.
+    const hn::Vec<Words> low{_mm512_permutex2var_epi16(tables[0].raw, code.raw, tables[1].raw)};
+    const hn::Vec<Words> high{_mm512_permutex2var_epi16(tables[2].raw, code.raw, tables[3].raw)};
+    const auto upper = hn::TestBit(code, hn::Set(words, 0x40));
+    const auto sign = hn::ShiftLeft<8>(hn::And(code, hn::Set(words, 0x80)));
+    hn::StoreU(hn::Or(hn::IfThenElse(upper, high, low), sign), words, reinterpret_cast<std::uint16_t*>(to));
+  }
+};
+#endif
+
+template <class T>
+HWY_INLINE void widen_fp8(const FromFp8& load, const std::byte* from, std::size_t count, T* to) {
+#if HWY_TARGET <= HWY_AVX3
+  if constexpr (sizeof(T) == 2) {
+    constexpr std::size_t kWorthwhile = 128;  // values; the tables are made at every call
+    if (count >= kWorthwhile) {
+      const Fp8Lookup lookup(load);
+      for (; count >= Fp8Lookup::kValues; count -= Fp8Lookup::kValues) {
+        lookup.store32(from, to);
+        from += Fp8Lookup::kValues;
+        to += Fp8Lookup::kValues;
+      }
+    }
+  }
+#endif
+  widen_from(load, from, count, to);
+}
+
 // NF4: the sixteen values times the block's absmax, rounded, are looked up byte by byte.
 using Bytes16 = hn::Full128<std::uint8_t>;
 
@@ -187,6 +236,46 @@ HWY_INLINE void widen_nf4_block(const std::byte* values, float absmax, T* to) {
   for (std::size_t i = 0; i < kNf4BlockValues; i += 16) lookup.store16(codes16(values + i / 2), to + i);
 }
 
+#if HWY_TARGET <= HWY_AVX3
+// With registers of 64 bytes one holds all sixteen results: a byte is two neighbouring values.
+HWY_INLINE Bits pairs16(const std::byte* values) {
+  return hn::PromoteTo(U32(), load_any(hn::Rebind<std::uint8_t, F32>(), values));
+}
+HWY_INLINE Values times_absmax(float absmax) {
+  return hn::Mul(hn::LoadU(F32(), kNf4Values.data()), hn::Set(F32(), absmax));
+}
+
+HWY_INLINE void widen_nf4_block(const std::byte* values, float absmax, Bf16* to) {
+  using Words = hn::CappedTag<std::uint16_t, 32>;
+  const Words words;
+  std::uint16_t results[32] = {};
+  store(times_absmax(absmax), reinterpret_cast<Bf16*>(results));
+  const auto table = hn::LoadU(words, results);
+  for (std::size_t i = 0; i < kNf4BlockValues; i += 32) {
+    const Bits pairs = pairs16(values + i / 2);
+    const Bits second = hn::ShiftLeft<16>(hn::And(pairs, hn::Set(U32(), 0xf)));
+    const auto codes = hn::BitCast(words, hn::Or(hn::ShiftRight<4>(pairs), second));
+    const hn::Vec<Words> found{_mm512_permutex2var_epi16(table.raw, codes.raw, table.raw)};
+    hn::StoreU(found, words, reinterpret_cast<std::uint16_t*>(to + i));
+  }
+}
+
+HWY_INLINE void widen_nf4_block(const std::byte* values, float absmax, float* to) {
+  const Values table = times_absmax(absmax);
+  const __m512i first_half = _mm512_setr_epi32(0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+  const __m512i second_half = _mm512_add_epi32(first_half, _mm512_set1_epi32(8));
+  auto values_of = [&](Bits codes)
+                       HWY_ATTR { return hn::TableLookupLanes(table, hn::IndicesFromVec(F32(), codes)); };
+  for (std::size_t i = 0; i < kNf4BlockValues; i += 32) {
+    const Bits pairs = pairs16(values + i / 2);
+    const Values even = values_of(hn::ShiftRight<4>(pairs));
+    const Values odd = values_of(hn::And(pairs, hn::Set(U32(), 0xf)));
+    store(Values{_mm512_permutex2var_ps(even.raw, first_half, odd.raw)}, to + i);
+    store(Values{_mm512_permutex2var_ps(even.raw, second_half, odd.raw)}, to + i + 16);
+  }
+}
+#endif
+
 template <class T>
 HWY_INLINE void widen_nf4(const StoredValues& from, std::size_t first, std::size_t count, T* to) {
   const std::size_t end = first + count;
@@ -221,7 +310,7 @@ HWY_INLINE void widen_any(const StoredValues& from, std::int64_t first, std::int
       return widen_from(FromF16(), from.values + 2 * begin, size, to);
     case Stored::fp8: {
       const float scale = from.scales ? load_f32(from.scales) : 1.0F;
-      return widen_from(FromFp8{.scale = scale}, from.values + begin, size, to);
+      return widen_fp8(FromFp8{.scale = scale}, from.values + begin, size, to);
     }
     case Stored::nf4:
       return widen_nf4(from, begin, size, to);

@@ -19,6 +19,11 @@ at::Tensor bytes_of(std::int64_t count) {
 
 }  // namespace
 
+void Workspace::reserve(Bytes size) {
+  if (!chunks_.empty()) throw Error(ErrorKind::internal, "workspace: reserved after it was used");
+  chunks_.push_back({.bytes = bytes_of(static_cast<std::int64_t>(size))});
+}
+
 at::Tensor Workspace::take(at::IntArrayRef sizes, at::ScalarType dtype) {
   if (depth_ == 0) throw Error(ErrorKind::internal, "workspace: a tensor is taken outside of any scope");
   const std::int64_t bytes =

@@ -25,6 +25,9 @@ class Workspace {
   Workspace(const Workspace&) = delete;
   Workspace& operator=(const Workspace&) = delete;
 
+  // Takes so much at once, where it is known before the first step; only before anything else is taken.
+  void reserve(Bytes size);
+
   // Contiguous, with any content, at an address divisible by 64.  Only within a scope.
   at::Tensor take(at::IntArrayRef sizes, at::ScalarType dtype);
 

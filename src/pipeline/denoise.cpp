@@ -1,11 +1,13 @@
 #include "pipeline/denoise.h"
 
+#include "pipeline/denoise_memory.h"
 #include "sampling/euler.h"
 #include "sampling/finite.h"
 
 #include <sluice/error.h>
 
 #include <ATen/ATen.h>
+#include <ATen/Parallel.h>
 #include <c10/core/InferenceMode.h>
 #include <fmt/format.h>
 
@@ -79,6 +81,17 @@ at::Tensor advance(const at::Tensor& x, const std::vector<ltx2::Streams>& veloci
   return sampling::euler_step_to_x0(x, sampling::guide(predictions, scales), sigma);
 }
 
+Bytes workspace_of(const ltx2::TransformerConfig& config, const Latents& x, const Contexts& contexts,
+                   const DenoiseSetup& setup) {
+  const DenoiseShape shape{.video_tokens = x.video.size(1),
+                           .audio_tokens = x.audio.size(1),
+                           .text_tokens = contexts.positive.video_text.size(1),
+                           .passes = sampling::needed_passes(setup.guidance).forward_passes(),
+                           .dtype = setup.compute_dtype,
+                           .threads = at::get_num_threads()};
+  return denoise_memory(config, shape).workspace();
+}
+
 }  // namespace
 
 Latents denoise(const ltx2::Transformer& transformer, weights::WeightSource& source,
@@ -87,6 +100,7 @@ Latents denoise(const ltx2::Transformer& transformer, weights::WeightSource& sou
   c10::InferenceMode no_graph;
   const auto steps = static_cast<std::int64_t>(setup.sigmas.size()) - 1;
   kernels::Workspace workspace;
+  workspace.reserve(workspace_of(transformer.config(), x, contexts, setup));
   for (std::int64_t k = setup.first_step; k < steps; ++k) {
     const auto i = static_cast<std::size_t>(k);
     const sampling::SigmaStep sigma{.from = setup.sigmas[i], .to = setup.sigmas[i + 1]};

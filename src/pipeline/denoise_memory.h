@@ -1,6 +1,6 @@
 #pragma once
 // Tensors of the denoising loop that exist at once, counted from shapes: what block_forward() and its callers
-// keep at the moment they keep most.
+// take from the workspace at the moment they have most of it.
 
 #include "models/ltx2/transformer/config.h"
 
@@ -23,9 +23,13 @@ struct DenoiseShape {
 };
 
 struct DenoiseMemory {
-  Bytes held = 0;     // for the whole phase: contexts, rotary tables, the streams of every pass
+  Bytes contexts = 0;  // for the whole phase: what the prompts became, rotary tables
+  // Of a step's workspace, which is taken once:
+  Bytes streams = 0;  // of every pass: streams, their modulation, velocities
   Bytes block = 0;    // beside that, inside a block
-  Bytes scratch = 0;  // of the attention, within its limits
+  Bytes scratch = 0;  // of products and attention, within its limits
+
+  Bytes workspace() const { return streams + block + scratch; }
 };
 
 DenoiseMemory denoise_memory(const ltx2::TransformerConfig& config, const DenoiseShape& shape);

@@ -101,7 +101,7 @@ class Planner {
                                                        .passes = needed.forward_passes(),
                                                        .dtype = settings.dtype,
                                                        .threads = settings.threads});
-    phase.parts = {{"contexts, positions, streams", memory.held},
+    phase.parts = {{"contexts, positions, streams", memory.contexts + memory.streams},
                    {"a block's activations", memory.block},
                    {kScratch, memory.scratch}};
     stage_in(phase, ComponentKind::transformer, models_.transformer->groups(), phase.passes);

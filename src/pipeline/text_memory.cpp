@@ -2,7 +2,6 @@
 
 #include "kernels/attention.h"
 #include "kernels/packed_product.h"
-#include "kernels/small_products.h"
 #include "models/ltx2/connectors/feature_extractor.h"
 #include "pipeline/text_phase.h"
 #include "weights/stage.h"
@@ -15,35 +14,12 @@ namespace {
 
 using ltx2::ComponentKind;
 
-constexpr Bytes kWidenedTile = MiB(64);  // kernels/linear.h
-
 Bytes as_bytes(std::int64_t count) {
   return static_cast<Bytes>(count);
 }
 
 std::int64_t sum(const std::vector<std::int64_t>& tokens) {
   return std::accumulate(tokens.begin(), tokens.end(), std::int64_t{0});
-}
-
-// What widening matrices that are not in the compute dtype takes: small products widen into a little scratch
-// of each thread, large ones the largest tile.
-Bytes widened_tile(const weights::ComponentTable& table,
-                   const std::vector<const weights::ParameterGroup*>& groups, const TextShape& shape) {
-  const at::ScalarType compute = shape.dtype;
-  const Dtype same = compute == at::kBFloat16 ? Dtype::BF16 : Dtype::F32;
-  Bytes largest = 0;
-  for (const weights::ParameterGroup* group : groups) {
-    for (const weights::Parameter& parameter : group->parameters) {
-      if (parameter.shape.size() != 2 || table.tensors.at(parameter.name).dtype == same) continue;
-      if (kernels::has_small_products(compute, parameter.shape[1])) {
-        largest = std::max(largest, as_bytes(shape.threads) * kernels::kPackedScratch);
-        continue;
-      }
-      const std::int64_t rows = parameter.rows.count == 0 ? parameter.shape[0] : parameter.rows.count;
-      largest = std::max(largest, as_bytes(rows * parameter.shape[1]) * elementSize(compute));
-    }
-  }
-  return std::min(largest, kWidenedTile);
 }
 
 Bytes attention_of(std::int64_t heads, std::int64_t dim, std::int64_t tokens, const TextShape& shape) {
@@ -75,14 +51,11 @@ TextMemory text_memory(const ModelSet& models, const TextEncoder* encoder, const
   TextMemory memory;
   memory.projection_passes = ltx2::plan_shares(config, tokens, shape.dtype, shape.limits).passes;
   memory.projections = as_bytes(features.projecting);
-  memory.scratch =
-      std::max(ltx2::projection_scratch(config, shape.dtype),
-               widened_tile(models.table(ComponentKind::connectors), models.connectors->pass(), shape));
+  memory.scratch = ltx2::projection_scratch(config, shape.dtype) + kernels::product_scratch(shape.threads);
   if (encoder) {
     const ltx2::GemmaConfig& gemma = encoder->model->config;
     memory.encoder = as_bytes(ltx2::gemma_memory(gemma, shape.tokens, shape.dtype) + features.held) +
                      attention_of(gemma.num_attention_heads, gemma.head_dim, longest, shape);
-    memory.scratch = std::max(memory.scratch, widened_tile(encoder->table, encoder->model->pass(), shape));
     if (!memory.in_turn())
       memory.projections += as_bytes(tokens * gemma.hidden_size) * elementSize(shape.dtype);
   }

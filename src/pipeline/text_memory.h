@@ -26,7 +26,7 @@ struct TextMemory {
   Bytes encoder = 0;  // 0 without a text encoder: every prompt is injected
   Bytes projections = 0;
   Bytes connectors = 0;
-  Bytes scratch = 0;  // in which weights of another dtype are widened, kept from part to part
+  Bytes scratch = 0;  // of products, and rows of projections that are widened
   // How often the projections are read.  Once: when the text encoder and its weights are gone.  Else while
   // they are still there, so that the memory for both components' weights is taken at once.
   std::int64_t projection_passes = 1;

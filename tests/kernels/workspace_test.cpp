@@ -72,5 +72,16 @@ TEST(Workspace, refuses_a_tensor_outside_of_a_scope) {
               test::ThrowsError(ErrorKind::internal, ::testing::HasSubstr("outside of any scope")));
 }
 
+TEST(Workspace, that_was_reserved_takes_no_more_within_that) {
+  Workspace workspace;
+  workspace.reserve(MiB(3));
+  const Workspace::Scope scope(workspace);
+
+  workspace.take({1 << 20}, at::kByte);
+  workspace.take({2 << 20}, at::kByte);
+
+  EXPECT_EQ(workspace.size(), MiB(3));
+}
+
 }  // namespace
 }  // namespace sluice::kernels

@@ -15,6 +15,13 @@ constexpr std::size_t kHeader = 64;  // keeps the alignment that LibTorch wants;
 // Not the object's: a tensor may outlive it.
 std::atomic<std::int64_t> live = 0;
 std::atomic<std::int64_t> most = 0;
+std::atomic<std::int64_t> largest_block = 0;
+
+void raise(std::atomic<std::int64_t>& to, std::int64_t value) {
+  std::int64_t seen = to;
+  while (value > seen && !to.compare_exchange_weak(seen, value)) {
+  }
+}
 
 void release(void* data) {
   if (!data) return;
@@ -30,6 +37,7 @@ void release(void* data) {
 PeakAllocator::PeakAllocator() : before_(c10::GetCPUAllocator()) {
   live = 0;
   most = 0;
+  largest_block = 0;
   c10::SetCPUAllocator(this);
 }
 
@@ -41,6 +49,10 @@ std::int64_t PeakAllocator::peak() const {
   return most;
 }
 
+std::int64_t PeakAllocator::largest() const {
+  return largest_block;
+}
+
 c10::DataPtr PeakAllocator::allocate(std::size_t bytes) {
   if (bytes == 0) return {nullptr, nullptr, &release, c10::Device(c10::kCPU)};
   const std::size_t padded = (bytes + kHeader - 1) / kHeader * kHeader;
@@ -48,10 +60,8 @@ c10::DataPtr PeakAllocator::allocate(std::size_t bytes) {
   if (!block) throw std::bad_alloc();
   const auto size = static_cast<std::int64_t>(bytes);
   std::memcpy(block, &size, sizeof size);
-  const std::int64_t now = live += size;
-  std::int64_t seen = most;
-  while (now > seen && !most.compare_exchange_weak(seen, now)) {
-  }
+  raise(most, live += size);
+  raise(largest_block, size);
   return {block + kHeader, block + kHeader, &release, c10::Device(c10::kCPU)};
 }
 

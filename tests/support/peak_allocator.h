@@ -1,6 +1,6 @@
 #pragma once
-// Counts the bytes of CPU tensors while it lives: what exists at once, at most.  Memory that the convolution
-// library takes for itself is not seen.
+// Counts the bytes of CPU tensors while it lives: what exists at once, at most, and the largest block. Memory
+// that the convolution library takes for itself is not seen.
 
 #include <c10/core/Allocator.h>
 
@@ -14,6 +14,7 @@ class PeakAllocator final : public c10::Allocator {
   ~PeakAllocator() override;
 
   std::int64_t peak() const;
+  std::int64_t largest() const;  // block that was allocated
 
   c10::DataPtr allocate(std::size_t bytes) override;
   c10::DeleterFnPtr raw_deleter() const override;
