@@ -17,10 +17,8 @@ namespace {
 constexpr std::int64_t kOverlap = 4;
 constexpr std::int64_t kLeastTile = 2 * kOverlap;
 
-// oneDNN compiles a program for every size of a convolution and keeps it (published widths: 4 MiB for a clip
-// of one size, 11 MiB for tiles in space and time).
-constexpr std::int64_t kPrograms = std::int64_t{4} << 20;
-constexpr std::int64_t kProgramsOfTiles = 2 * kPrograms;  // of border tiles, besides
+// What no tensor holds: weights on their way into panels, on each thread, and biases.
+constexpr std::int64_t kBesideTensors = std::int64_t{1} << 20;
 
 std::string size_text(std::int64_t bytes) {
   return format_bytes(static_cast<Bytes>(std::max<std::int64_t>(bytes, 0)));
@@ -76,7 +74,7 @@ LatentClip Planner::tile_clip(const SpatialTiles& tiles) const {
 bool Planner::fit(DecodePlan& plan, const LatentClip& decoded, std::int64_t beside) const {
   for (const PieceLimit& limit : piece_limits()) {
     plan.pieces = limit;
-    plan.memory = video_decode_memory(config_, decoded, dtypes_, limit) + kPrograms + beside;
+    plan.memory = video_decode_memory(config_, decoded, dtypes_, limit) + kBesideTensors + beside;
     if (plan.memory <= budget_) return true;
   }
   return false;
@@ -164,7 +162,7 @@ DecodePlan Planner::automatic() const {
 DecodePlan Planner::whole(std::string reason) const {
   DecodePlan plan = blank(DecodeWay::whole);
   plan.pieces = PieceLimit::none();
-  plan.memory = video_decode_memory(config_, clip_, dtypes_, plan.pieces) + kPrograms + frame_in_f32();
+  plan.memory = video_decode_memory(config_, clip_, dtypes_, plan.pieces) + kBesideTensors + frame_in_f32();
   plan.reason = std::move(reason);
   if (plan.memory <= budget_) return plan;
   throw refusal(plan, "at once");
@@ -180,7 +178,7 @@ std::int64_t Planner::held_by_tiles(const DecodePlan& plan) const {
   const std::int64_t joined =
       plan.space ? joined_pixels(tile_places(*plan.space, clip_.height, clip_.width), ratio) : area;
   const std::int64_t before = plan.time ? std::min(plan.time->blended_frames, tile_frames) * area : 0;
-  return pixel_bytes(joined * tile_frames + before) + frame_in_f32() + kProgramsOfTiles;
+  return pixel_bytes(joined * tile_frames + before) + frame_in_f32();
 }
 
 DecodePlan Planner::tiled(const ReferenceTiling& tiling) const {
