@@ -84,11 +84,20 @@ Results run_adaln(const Case& parity_case) {
   const auto source = test::open_weights(parity_case.weights(), {&group});
   const auto lease = source->acquire(group);
   const at::Tensor& timestep = parity_case.input("timestep");
-  const ltx2::Modulation modulation(layer, timestep.unsqueeze(1), at::kFloat);
+  kernels::Workspace workspace;
+  const kernels::Workspace::Scope scope(workspace);
+  const ltx2::Modulation modulation(layer, timestep.unsqueeze(1), at::kFloat, workspace);
+  const at::Tensor nothing = at::zeros({layer.rows, layer.linear_2.out});  // beside it in the table
+  auto of_each = [&](const kernels::RowVectors& vectors) {
+    return vectors.gathered(timestep.size(0), 1).expand({timestep.size(0), 1, -1}).squeeze(1);
+  };
+  std::vector<at::Tensor> rows;
+  for (std::int64_t row = 0; row < layer.rows; ++row)
+    rows.push_back(of_each(modulation.row(nothing, row, workspace)));
   Results results;
   results.add("sinusoid", ltx2::timestep_sinusoid(timestep));
-  results.add("embedded", modulation.embedding().squeeze(1));
-  results.add("modulation", modulation.rows().flatten(1));
+  results.add("embedded", of_each(modulation.embedding(nothing, 0, workspace)).clone());
+  results.add("modulation", at::cat(rows, 1));
   return results;
 }
 
