@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::int64_t kTokens = 1024, kWidth = 4096;
 
-void norm_modulated(benchmark::State& state, at::ScalarType dtype) {
+void measure_norm(benchmark::State& state, at::ScalarType dtype) {
   const at::NoGradGuard no_grad;
   const at::Tensor x = at::randn({1, kTokens, kWidth}).to(dtype);
   const at::Tensor scale = at::randn({1, 1, kWidth}).to(dtype), shift = at::randn({1, 1, kWidth}).to(dtype);
@@ -26,9 +26,9 @@ void norm_modulated(benchmark::State& state, at::ScalarType dtype) {
 
 int main(int argc, char** argv) {
   at::set_num_threads(1);
-  using sluice::kernels::norm_modulated;
-  benchmark::RegisterBenchmark("norm_modulated/f32", norm_modulated, at::kFloat);
-  benchmark::RegisterBenchmark("norm_modulated/bf16", norm_modulated, at::kBFloat16);
+  using sluice::kernels::measure_norm;
+  benchmark::RegisterBenchmark("norm_modulated/f32", measure_norm, at::kFloat);
+  benchmark::RegisterBenchmark("norm_modulated/bf16", measure_norm, at::kBFloat16);
   benchmark::Initialize(&argc, argv);
   benchmark::RunSpecifiedBenchmarks();
 }

@@ -102,7 +102,7 @@ class Arm:
         for key in ("seconds", "cpu_seconds"):
             value = numbers.get(key, [])
             self.results[key] += value if isinstance(value, list) else [value]
-        for key in ("kinds", "page_faults"):
+        for key in ("kinds", "minor_faults"):
             if key in numbers:
                 self.results[key] = numbers[key]
         print(f"{self.name}: {numbers['seconds']} s, load {os.getloadavg()[0]:.1f}", file=sys.stderr)

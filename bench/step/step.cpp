@@ -3,9 +3,11 @@
 // those of the mapped weights among them, and a checksum of the velocities; --output keeps the last ones.
 #include "base/allocator.h"
 #include "bytes/format/writer.h"
+#include "kernels/work_timer.h"
 #include "models/ltx2/transformer/transformer.h"
 #include "nn/json_file.h"
 #include "weights/dtype.h"
+#include "weights/quantized.h"
 #include "weights/weight_source.h"
 
 #include <sluice/error.h>
@@ -35,6 +37,7 @@ struct Arguments {
   std::vector<std::int64_t> grid;
   double fps = 24;
   int steps = 5, warmup = 1, threads = 0;
+  bool profile = false;
 };
 
 at::Tensor read_tensor(const Checkpoint& file, const std::string& name) {
@@ -77,6 +80,13 @@ long minor_faults() {
   return usage.ru_minflt;
 }
 
+// Seconds of the last step by kind of work, as a field of the JSON.
+std::string kinds_of(double step) {
+  const auto [linear, attention, convolution, elementwise] = kernels::work_seconds();
+  return fmt::format(", \"kinds\": {{\"linear\": {}, \"attention\": {}, \"elementwise\": {}, \"other\": {}}}",
+                     linear, attention, elementwise, step - linear - attention - elementwise);
+}
+
 void run(const Arguments& arguments) {
   at::NoGradGuard no_grad;
   if (arguments.threads > 0) at::set_num_threads(arguments.threads);
@@ -84,7 +94,8 @@ void run(const Arguments& arguments) {
   const fs::path config = fs::path(arguments.model) / "config.json";
   const ltx2::Transformer model(ltx2::TransformerConfig::parse(nn::read_json_file(config), config.string()));
   const Checkpoint checkpoint = Checkpoint::open(arguments.model);
-  const weights::ComponentTable table = weights::whole_checkpoint("transformer", checkpoint);
+  weights::ComponentTable table = weights::whole_checkpoint("transformer", checkpoint);
+  weights::gather_quantized(table);
   weights::account(table, model.groups());
   const auto source =
       weights::make_weight_source(table, std::make_shared<bytes::MappedCheckpoint>(checkpoint));
@@ -100,7 +111,9 @@ void run(const Arguments& arguments) {
   std::vector<long> faults;
   ltx2::Streams last;
   kernels::Workspace workspace;
+  std::string kinds;
   for (int step = -arguments.warmup; step < arguments.steps; ++step) {
+    kernels::time_work(arguments.profile);
     const auto begin = std::chrono::steady_clock::now();
     const double cpu_begin = cpu_time();
     const long faults_begin = minor_faults();
@@ -110,14 +123,15 @@ void run(const Arguments& arguments) {
     if (step < 0) continue;
     seconds.push_back(elapsed.count());
     cpu_seconds.push_back(cpu_time() - cpu_begin);
+    if (arguments.profile) kinds = kinds_of(elapsed.count());
     faults.push_back(minor_faults() - faults_begin);
     if (step + 1 == arguments.steps) last = {velocities[0].video.clone(), velocities[0].audio.clone()};
   }
   const double checksum = last.video.to(at::kDouble).abs().mean().item<double>();
   if (!arguments.output.empty()) save(arguments.output, last);
   fmt::print(
-      "{{\"seconds\": [{}], \"cpu_seconds\": [{}], \"minor_faults\": [{}], \"mean_abs_velocity\": {}}}\n",
-      fmt::join(seconds, ", "), fmt::join(cpu_seconds, ", "), fmt::join(faults, ", "), checksum);
+      "{{\"seconds\": [{}], \"cpu_seconds\": [{}], \"minor_faults\": [{}], \"mean_abs_velocity\": {}{}}}\n",
+      fmt::join(seconds, ", "), fmt::join(cpu_seconds, ", "), fmt::join(faults, ", "), checksum, kinds);
 }
 
 }  // namespace
@@ -133,6 +147,7 @@ int main(int count, char** values) {
   app.add_option("--dtype", arguments.dtype, "compute dtype")->check(CLI::IsMember({"f32", "bf16"}));
   app.add_option("--steps", arguments.steps, "timed steps");
   app.add_option("--warmup", arguments.warmup, "steps before them");
+  app.add_flag("--profile", arguments.profile, "say how the last step's time divides by kind of work");
   app.add_option("--threads", arguments.threads, "0: as many as LibTorch takes");
   app.add_option("--output", arguments.output, "where the velocities go");
   CLI11_PARSE(app, count, values);

@@ -55,7 +55,7 @@ def step():
     errors = results["errors"]
     lines.append("Largest difference from diffusers in f32, of the largest value: " +
                  ", ".join(f"{name} {error:.1e}" for name, error in errors.items()) + ".  ")
-    lines.append(f"Page faults of sluice's step after the second: {results['arms']['step']['sluice-bf16'].get('page_faults', 'not counted')}.")
+    lines.append(f"Page faults in sluice's bf16 step after two others: {results['arms']['step']['sluice-bf16']['minor_faults'][-1]}.")
     return lines + [""] + kinds()
 
 

@@ -3,6 +3,7 @@
 #include "kernels/attention_pass.h"
 #include "kernels/micro_product.h"
 #include "kernels/tasks.h"
+#include "kernels/work_timer.h"
 
 #include <sluice/error.h>
 
@@ -175,6 +176,7 @@ at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor&
 
 at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                      const AttentionOptions& options) {
+  const WorkTimer timer(Work::attention);
   require_fitting(q, k, options);
   at::Tensor out = options.out;
   if (!out.defined()) out = at::empty({q.size(0), q.size(2), q.size(1) * q.size(3)}, q.options());

@@ -3,6 +3,7 @@
 #include "kernels/line_sums.h"
 #include "kernels/scratch.h"
 #include "kernels/tasks.h"
+#include "kernels/work_timer.h"
 
 #include <algorithm>
 
@@ -201,10 +202,12 @@ class LinePass {
 }  // namespace
 
 void conv_line(const LineConv& conv, const LineInput& input, const LineResult& result) {
+  const WorkTimer timer(Work::convolution);
   LinePass(conv, input, nullptr, result).run();
 }
 
 void conv_line(const LineConv& conv, std::int64_t rows, const FillRows& fill, const LineResult& result) {
+  const WorkTimer timer(Work::convolution);
   LinePass(conv, {.rows = rows}, &fill, result).run();
 }
 

@@ -1,6 +1,7 @@
 #include "kernels/frame_conv.h"
 
 #include "kernels/tasks.h"
+#include "kernels/work_timer.h"
 
 #include <ATen/Parallel.h>
 
@@ -210,6 +211,7 @@ std::int64_t frame_conv_scratch(const FrameConvShape& shape, std::int64_t worker
 
 template <typename T>
 void convolve(const FrameConv<T>& conv, std::byte* scratch) {
+  const WorkTimer timer(Work::convolution);
   Convolution<T>(conv, scratch).run();
 }
 

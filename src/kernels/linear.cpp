@@ -3,6 +3,7 @@
 #include "kernels/packed_product.h"
 #include "kernels/rows.h"
 #include "kernels/widen.h"
+#include "kernels/work_timer.h"
 
 #include <sluice/error.h>
 
@@ -44,6 +45,7 @@ at::Tensor as_rows(const at::Tensor& x, Workspace& workspace) {
 
 void linear(const at::Tensor& x, const Matrix& weight, const at::Tensor& bias, const Epilogue& epilogue,
             Workspace& workspace, at::Tensor& y) {
+  const WorkTimer timer(Work::linear);
   require_fitting(x, weight, epilogue, y);
   if (y.numel() == 0) return;
   const Workspace::Scope scope(workspace);

@@ -2,6 +2,7 @@
 
 #include "kernels/norm_rows.h"
 #include "kernels/rows.h"
+#include "kernels/work_timer.h"
 
 #include <sluice/error.h>
 
@@ -63,6 +64,7 @@ void rotate_rows(at::Tensor& x, float eps, const at::Tensor& weight, const Split
 }  // namespace
 
 void norm_modulated(const at::Tensor& x, const Modulated& by, at::Tensor& y) {
+  const WorkTimer timer(Work::elementwise);
   if (!is_stream(x) || !is_stream(y) || y.sizes() != x.sizes() || y.scalar_type() != x.scalar_type())
     throw Error(ErrorKind::internal, "a norm between tensors that are no streams of one shape");
   if (x.scalar_type() == at::kFloat) {

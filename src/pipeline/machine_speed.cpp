@@ -1,18 +1,21 @@
 #include "pipeline/machine_speed.h"
 
 #include "kernels/attention.h"
+#include "kernels/conv_line.h"
+#include "kernels/frame_conv.h"
 #include "kernels/linear.h"
-#include "nn/conv.h"
 
 #include <sluice/load.h>
 
 #include <ATen/ATen.h>
+#include <ATen/Parallel.h>
 #include <c10/core/InferenceMode.h>
 
 #include <algorithm>
 #include <bit>
 #include <chrono>
 #include <limits>
+#include <vector>
 
 namespace sluice::pipeline {
 namespace {
@@ -45,6 +48,32 @@ kernels::Matrix matrix_of(kernels::MatrixFormat format, at::ScalarType dtype) {
       break;
   }
   return at::full({kWidth, kWidth}, 0.5, dtype);
+}
+
+const std::byte* bytes_of(const std::vector<float>& values) {
+  return reinterpret_cast<const std::byte*>(values.data());
+}
+
+// Of one multiplication, with weights stored as they are computed with.
+template <typename T>
+double seconds_of_conv3d(at::ScalarType dtype) {
+  constexpr std::int64_t kChannels = 256, kFrames = 4, kSide = 32;
+  const kernels::FrameConvShape shape{
+      .frames = kFrames, .height = kSide, .width = kSide, .in = kChannels, .out = kChannels};
+  const at::Tensor weight = at::full({kChannels, kChannels, 27}, 0.01, dtype);
+  const at::Tensor x = at::full(
+      {shape.x_frames() * kSide * shape.x_width() * kernels::position_stride<T>(kChannels)}, 0.5, dtype);
+  at::Tensor y = at::empty({kFrames * kSide * kSide * kChannels}, x.options());
+  at::Tensor scratch = at::empty({kernels::frame_conv_scratch<T>(shape, at::get_num_threads())}, at::kByte);
+  const kernels::FrameConv<T> conv{
+      .shape = shape,
+      .x = static_cast<const T*>(x.const_data_ptr()),
+      .weight = {.format = dtype == at::kFloat ? kernels::Stored::f32 : kernels::Stored::bf16,
+                 .values = static_cast<const std::byte*>(weight.const_data_ptr())},
+      .y = static_cast<T*>(y.mutable_data_ptr())};
+  auto* memory = static_cast<std::byte*>(scratch.mutable_data_ptr());
+  return seconds_of([&] { kernels::convolve(conv, memory); }) /
+         (27.0 * kChannels * kChannels * kFrames * kSide * kSide);
 }
 
 class Discard final : public TensorSink {
@@ -96,30 +125,27 @@ double MachineSpeed::attention() {
 
 double MachineSpeed::conv3d() {
   if (conv3d_ == 0) {
-    c10::InferenceMode no_graph;
-    constexpr std::int64_t kChannels = 256, kFrames = 4, kSide = 16;
-    nn::Conv conv;
-    conv.weight =
-        at::full({kChannels, kChannels, 3, 3, 3}, 0.01, dtype_).contiguous(at::MemoryFormat::ChannelsLast3d);
-    const at::Tensor x = at::full({1, kChannels, kFrames, kSide, kSide}, 0.5, dtype_)
-                             .contiguous(at::MemoryFormat::ChannelsLast3d);
-    const nn::ConvGeometry geometry{.padding = {1, 1, 1}};
-    conv3d_ = seconds_of([&] { nn::conv(conv, x, geometry); }) /
-              (27.0 * kChannels * kChannels * kFrames * kSide * kSide);
+    conv3d_ =
+        dtype_ == at::kFloat ? seconds_of_conv3d<float>(dtype_) : seconds_of_conv3d<kernels::Bf16>(dtype_);
   }
   return conv3d_;
 }
 
 double MachineSpeed::conv1d() {
   if (conv1d_ == 0) {
-    c10::InferenceMode no_graph;
     constexpr std::int64_t kChannels = 96, kTaps = 7, kSamples = 16384;
-    nn::Conv conv;
-    conv.weight = at::full({kChannels, kChannels, kTaps}, 0.01, at::kFloat);
-    const at::Tensor x = at::full({1, kChannels, kSamples}, 0.5, at::kFloat);
-    const nn::ConvGeometry geometry{.padding = {3}};
-    conv1d_ =
-        seconds_of([&] { nn::conv(conv, x, geometry); }) / (1.0 * kTaps * kChannels * kChannels * kSamples);
+    const std::vector<float> weights(kChannels * kChannels * kTaps, 0.01F);
+    const std::vector<float> x((kSamples + kTaps - 1) * kChannels, 0.5F);
+    std::vector<float> y(kSamples * kChannels);
+    const kernels::LineConv conv{
+        .weights = {.values = {.format = kernels::Stored::f32, .values = bytes_of(weights)},
+                    .out = kChannels,
+                    .in = kChannels,
+                    .taps = kTaps},
+        .padding = kTaps / 2};
+    const kernels::LineInput input{.rows = kSamples, .x = x.data() + kTaps / 2 * kChannels};
+    conv1d_ = seconds_of([&] { kernels::conv_line(conv, input, {.y = y.data()}); }) /
+              (1.0 * kTaps * kChannels * kChannels * kSamples);
   }
   return conv1d_;
 }
