@@ -14,7 +14,6 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
-#include <numbers>
 
 namespace sluice::kernels {
 namespace {
@@ -125,7 +124,7 @@ void attend(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const
   if (keys.operand().cos.data || keys.operand().weight) keys.find_factors(workspace);
   operands.q = queries.operand(), operands.k = keys.operand();
   const double scale = options.scale.value_or(1 / std::sqrt(static_cast<double>(dim)));
-  operands.scale = static_cast<float>(scale * std::numbers::log2e);
+  operands.scale = static_cast<float>(scale);
   operands.mask = {options.visible == Visible::up_to_own, options.window};
   operands.out = head_rows<T>(split_heads(out, heads));
 

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numbers>
 #include <type_traits>
 
 namespace sluice::kernels {
@@ -14,8 +13,6 @@ namespace {
 // Sums of f32 run over so many keys by themselves, then over the parts of a block, then over blocks: one sum
 // over thousands of keys would be rounded at each.
 constexpr std::int64_t kPartKeys = 128;
-
-constexpr float kLog2E = std::numbers::log2e_v<float>;
 
 float value(float x) {
   return x;
@@ -191,7 +188,7 @@ class Pass {
   void fill_bias_row(const ScoreBias<B>& bias, std::int64_t row, std::int64_t key, std::int64_t columns,
                      float* to) const {
     const B* from = bias.rows.row(batch_, head_, row) + key * bias.key_stride;
-    for (std::int64_t i = 0; i < columns; ++i) to[i] = value(from[i * bias.key_stride]) * kLog2E;
+    for (std::int64_t i = 0; i < columns; ++i) to[i] = value(from[i * bias.key_stride]);
     std::fill(to + columns, to + (columns + kPanelColumns - 1) / kPanelColumns * kPanelColumns, 0.0F);
   }
 

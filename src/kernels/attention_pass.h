@@ -52,9 +52,9 @@ struct AttentionOperands {
   EntryOperand<T> q, k;
   HeadRows<const T> v;
   std::int64_t heads_a_key = 1;  // heads that use one head of keys
-  float scale = 1;               // times log2 e
-  ScoreBias<T> bias;             // of q's dtype; data nullptr: none
-  ScoreBias<float> wide_bias;    // or f32
+  float scale = 1;
+  ScoreBias<T> bias;           // of q's dtype; data nullptr: none
+  ScoreBias<float> wide_bias;  // or f32
   KeyMask mask;
   HeadRows<const T> gate;  // [batch, heads, tokens, 1] logits: times 2 sigmoid(logit); data nullptr: none
   HeadRows<T> out;         // may be q's own memory

@@ -5,7 +5,7 @@
 #endif
 
 #include <algorithm>
-#include <cmath>
+#include <numbers>
 #include <type_traits>
 
 namespace sluice::kernels {

@@ -12,9 +12,9 @@ namespace sluice::kernels {
 inline constexpr std::int64_t kMostSoftmaxRows = 64;
 inline constexpr std::int64_t kSoftmaxColumns = 32;  // rows are whole multiples of it
 
-struct SoftmaxState {  // of one row, over the blocks so far
-  float max = -std::numeric_limits<float>::infinity();
-  float sum = 0;  // of the weights as they are written
+struct SoftmaxState {                                   // of one row, over the blocks so far
+  float max = -std::numeric_limits<float>::infinity();  // of scores; with a bias or scale <= 0: of logarithms
+  float sum = 0;                                        // of the weights as they are written
 };
 
 struct SoftmaxSpan {  // columns of a block that a row sees: [begin, end)
@@ -27,17 +27,18 @@ struct SoftmaxBlock {
   std::int64_t rows = 0;    // at most kMostSoftmaxRows
   std::int64_t columns = 0;
   const SoftmaxSpan* spans = nullptr;  // one a row; nullptr: every row sees all columns
-  float scale = 1;                     // times log2 e
-  const float* bias = nullptr;         // times log2 e, laid out like the scores; nullptr: none
-  std::int64_t bias_stride = 0;        // 0: one row for all
-  SoftmaxState* states = nullptr;      // one a row
-  float* sums = nullptr;               // [rows][width], over earlier blocks: multiplied where a maximum grew
+  float scale = 1;
+  const float* bias = nullptr;     // laid out like the scores; nullptr: none
+  std::int64_t bias_stride = 0;    // 0: one row for all
+  SoftmaxState* states = nullptr;  // one a row
+  float* sums = nullptr;           // [rows][width], over earlier blocks: multiplied where a maximum grew
   std::int64_t sums_stride = 0, width = 0;  // a multiple of kLanes
 };
 
-// weight = 2^(score · scale + bias - new maximum), 0 for columns that a row does not see and behind the last
-// one.  In f32 a weight takes its score's place, good to 2 units in the last place.  In bf16 the weights of a
-// row begin where its scores began; 2^x is good to a hundredth of what rounding to bf16 costs.
+// weight = exp(score · scale + bias - the new maximum of that), 0 for columns that a row does not see and
+// behind the last one.  In f32 a weight takes its score's place, good to 2 units in the last place and one
+// more for each unit that its logarithm lies below zero.  In bf16 the weights of a row begin where its scores
+// began; what rounding to bf16 costs is a hundred times what the exponential's error is.
 void softmax_to_f32(const SoftmaxBlock& block);
 void softmax_to_bf16(const SoftmaxBlock& block);
 
@@ -48,7 +49,7 @@ void scale_row(const float* row, std::int64_t length, float factor, Bf16* to);
 void add_row(const float* row, std::int64_t length, float* to);  // to[i] += row[i]
 
 namespace reference {
-// The plain twins, value by value with the library's exp2.
+// The plain twins, value by value with the library's exp.
 void softmax_to_f32(const SoftmaxBlock& block);
 void softmax_to_bf16(const SoftmaxBlock& block);
 }  // namespace reference

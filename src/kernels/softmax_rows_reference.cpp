@@ -30,18 +30,20 @@ void softmax_row(const SoftmaxBlock& x, std::int64_t row) {
   T* to = reinterpret_cast<T*>(scores);
   SoftmaxState& state = x.states[row];
   const SoftmaxSpan span = x.spans ? x.spans[row] : SoftmaxSpan{0, x.columns};
+  const bool scaled = x.bias || !(x.scale > 0);
+  const float scale = scaled ? 1 : x.scale;
   float max = state.max;
   for (std::int64_t i = 0; i < x.columns; ++i) {
-    const float bias = x.bias ? x.bias[row * x.bias_stride + i] : 0;
-    scores[i] = i < span.begin || i >= span.end ? kNever : scores[i] * x.scale + bias;
+    if (scaled) scores[i] = scores[i] * x.scale + (x.bias ? x.bias[row * x.bias_stride + i] : 0);
+    if (i < span.begin || i >= span.end) scores[i] = kNever;
     max = scores[i] > max ? scores[i] : max;
   }
-  const float base = max == kNever ? 0 : max, factor = std::exp2(state.max - base);
+  const float base = max == kNever ? 0 : max, factor = std::exp((state.max - base) * scale);
   state.sum *= factor;
   state.max = max;
   for (std::int64_t i = 0; i < x.width; ++i) x.sums[row * x.sums_stride + i] *= factor;
   for (std::int64_t i = 0; i < (x.columns + kSoftmaxColumns - 1) / kSoftmaxColumns * kSoftmaxColumns; ++i)
-    put(i < x.columns ? std::exp2(scores[i] - base) : 0, to + i, state.sum);
+    put(i < x.columns ? std::exp((scores[i] - base) * scale) : 0, to + i, state.sum);
 }
 
 }  // namespace
