@@ -10,16 +10,15 @@
 namespace sluice::kernels {
 namespace {
 
-// A panel passes in parts: the taps of a frame, or where these are more than so many bytes, of one of its
-// rows.
-constexpr std::int64_t kPartBytes = 160 << 10;
-// Positions that pass by a part before the next one: enough that the part comes from the second cache, few
-// enough that their sums and inputs stay there.
-constexpr std::int64_t kBlockPositions = 256;
+// Positions that pass by a part of a panel, the taps of one frame, before the next part: enough that fetching
+// the part does not count, few enough that their sums and inputs stay in the second cache.
+constexpr std::int64_t kBlockPositions = 512;
 // A panel is packed once for each part of the positions: parts below this would show it.
 constexpr std::int64_t kPartPositions = 4096;
 constexpr std::int64_t kTasksPerWorker = 4;  // so that all are done at about the same time
 constexpr std::int64_t kLine = 64;           // bytes
+// Positions whose place in y is asked for ahead: a panel's columns are a line or two of each, at a stride.
+constexpr std::int64_t kAhead = 16;
 
 std::int64_t round_up(std::int64_t x, std::int64_t unit) {
   return (x + unit - 1) / unit * unit;
@@ -55,6 +54,9 @@ struct Sums {                   // of one panel at neighbouring positions, on th
 template <typename T>
 SLUICE_INLINE void finish_any(const Sums<T>& x) {
   for (std::int64_t position = 0; position < x.positions; ++position) {
+    const std::int64_t ahead = std::min(position + kAhead, x.positions - 1) * x.stride;
+    __builtin_prefetch(x.to + ahead, 1);
+    if (x.skip) __builtin_prefetch(x.skip + ahead);
     for (std::int64_t column = 0; column < x.columns; column += kLanes) {
       const std::int64_t count = std::min(kLanes, x.columns - column), at = position * x.stride + column;
       Lanes sum, bias, skip = {};
