@@ -1,10 +1,11 @@
 // Convolutions of the video decoder at its widths, in GFLOP/s of the taps that lie inside the picture's
 // frames and columns: bench_conv [--benchmark_filter=…].
+#include "peak.h"
+
 #include "kernels/frame_conv.h"
 
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
-#include <benchmark/benchmark.h>
 
 #include <type_traits>
 
@@ -37,7 +38,9 @@ void convolution(benchmark::State& state) {
   }
   const double flop = 2.0 * static_cast<double>(shape.frames * shape.width * shape.in * shape.out) * 9 *
                       static_cast<double>(3 * shape.height - 2);
-  state.counters["GFLOP/s"] = benchmark::Counter(flop * 1e-9, benchmark::Counter::kIsIterationInvariantRate);
+  sluice::bench::count_work(state, flop,
+                            std::is_same_v<T, float> ? sluice::bench::Limit::f32 : sluice::bench::Limit::bf16,
+                            at::get_num_threads());
 }
 
 void widths(benchmark::internal::Benchmark* benchmark) {

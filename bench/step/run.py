@@ -6,16 +6,12 @@
 Makes a checkpoint of the published widths with --blocks transformer blocks (sluice-synth; fp8 and nf4 by sluice
 quantize; removed at the end) and measures every arm in fresh processes, in shuffled order within a round, so
 that what else the machine does falls on all alike.  An arm's peak anonymous memory is the largest RssAnon of
-its process, looked at every 20 ms.  Needs the packages of the reference (torch, diffusers 0.42, safetensors).
-
---sd-cpp PROGRAM adds stable-diffusion.cpp's step: a command line, given as one word, that prints one JSON line
-{"seconds": […]} for the same sizes; it is left out where its source is not present."""
+its process, looked at every 20 ms.  Needs the packages of the reference (torch, diffusers 0.42, safetensors)."""
 
 import argparse
 import json
 import os
 import random
-import shlex
 import shutil
 import subprocess
 import sys
@@ -40,7 +36,7 @@ def parse_arguments():
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--seed", type=int, default=0, help="of inputs and order")
     parser.add_argument("--work", default="step,video,sound", help="only these kinds of work")
-    parser.add_argument("--sd-cpp", help="stable-diffusion.cpp's step as a command")
+    parser.add_argument("--decode-dtypes", default="bf16,f32", help="of the decode")
     parser.add_argument("--results", type=Path, default=Path("results.json"))
     return parser.parse_args()
 
@@ -98,10 +94,12 @@ class Arm:
         watcher.join()
         if process.returncode != 0:
             sys.exit(f"{' '.join(self.command)}\n{errors}")
-        numbers = json.loads(output.strip().splitlines()[-1])
+        parts = [json.loads(line) for line in output.strip().splitlines()]  # several: parts of one work
+        numbers = parts[-1]
+        if not isinstance(numbers["seconds"], list):
+            numbers["seconds"] = [sum(part["seconds"] for part in parts)]
         for key in ("seconds", "cpu_seconds"):
-            value = numbers.get(key, [])
-            self.results[key] += value if isinstance(value, list) else [value]
+            self.results[key] += numbers.get(key, [])
         for key in ("kinds", "minor_faults"):
             if key in numbers:
                 self.results[key] = numbers[key]
@@ -132,12 +130,10 @@ def arms_of(arguments, folder):
                                                     "--output", folder / f"diffusers-{dtype}.safetensors", *step])]
     arms["step"] += [Arm(f"sluice-{f}", [arguments.bin / "bench_step", folder / f / "transformer", "--profile", "--warmup", 2, *step])
                      for f in ("fp8", "nf4")]
-    if arguments.sd_cpp:
-        arms["step"].append(Arm("stable-diffusion.cpp", shlex.split(arguments.sd_cpp)))
     arms["video"] = []
-    for dtype in ("bf16", "f32"):
+    for dtype in arguments.decode_dtypes.split(","):
         arms["video"] += [Arm(f"sluice-{dtype}", [arguments.bin / "bench_decode", model / "vae", "--dtype", dtype, "--width", width,
-                                                  "--height", height, "--frames", frames, "--decode", "stream", *threads]),
+                                                  "--height", height, "--frames", frames, "--decode", "stream", "--rounds", 2, *threads]),
                           Arm(f"diffusers-{dtype}", [*reference, "video", model, "--dtype", dtype, "--size", *arguments.size, *threads])]
     arms["sound"] = [Arm("sluice-f32", [arguments.bin / "bench_sound", model, "--latents", arguments.sound_latents]),
                      Arm("diffusers-f32", [*reference, "sound", model, "--dtype", "f32", "--sound-latents",

@@ -75,7 +75,8 @@ def kinds():
 def video():
     width, height, frames = results["size"]
     flops = results["flops"]["video"]
-    best = min(("diffusers-bf16", "diffusers-f32"), key=lambda arm: median("video", arm))
+    peers = [arm for arm in results["arms"]["video"] if arm.startswith("diffusers")]
+    best = min(peers, key=lambda arm: median("video", arm))
     lines = [f"### Video decode, {width}x{height}, {frames} frames", "", f"{flops / 1e12:.1f} TFLOP; compared with {best}.", ""]
     return lines + arms_table("video", flops, lambda name: best)
 
