@@ -21,7 +21,7 @@ namespace {
 constexpr const char* kExitCodes = R"(exit codes:
   0 done, 1 internal error, 2 usage, 3 bad input, 4 does not fit, 5 device or I/O failed, 130 interrupted
 
-not built yet: image, video and audio conditions, two stages, LoRA, staging from disk, CUDA)";
+not built yet: image, video and audio conditions, two stages, LoRA, CUDA)";
 
 CancelToken cancel_token;
 

@@ -215,7 +215,7 @@ void WorkDir::look_at(WorkFolder folder) {
     return;
   }
   if (is_of(folder, identity_)) {
-    kept_ = "the work of an earlier run";
+    kept_ = "the results of an earlier run";
     log_warning(
         fmt::format("{}: starting over, --resume would go on from the work that is kept there", name));
   } else if (folder.marker()) {

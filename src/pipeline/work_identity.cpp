@@ -1,5 +1,6 @@
 #include "pipeline/work_identity.h"
 
+#include "base/cpu_path.h"
 #include "base/file.h"
 #include "bytes/format/checksum.h"
 #include "pipeline/account.h"
@@ -8,7 +9,6 @@
 #include <sluice/checkpoint.h>
 
 #include <ATen/ATen.h>
-#include <ATen/Version.h>
 #include <fmt/format.h>
 
 #include <fcntl.h>
@@ -103,7 +103,7 @@ void each_difference(const json& there, const json& here, Visit visit) {
 
 json work_identity(const PreparedRun& run) {
   json versions_and_cpu = versions();
-  versions_and_cpu["CPU instructions"] = at::get_cpu_capability();
+  versions_and_cpu["CPU instructions"] = std::string(name(cpu_path()));
   const json identity = {{"request", settled_request(run.request, run.settings, run.threads)},
                          {"headers", fingerprints(run.models, run.encoder.get()).at("headers")},
                          {"samples", samples(run)},
