@@ -77,7 +77,8 @@ def video():
     flops = results["flops"]["video"]
     peers = [arm for arm in results["arms"]["video"] if arm.startswith("diffusers")]
     best = min(peers, key=lambda arm: median("video", arm))
-    lines = [f"### Video decode, {width}x{height}, {frames} frames", "", f"{flops / 1e12:.1f} TFLOP; compared with {best}.", ""]
+    runs = len(results["arms"]["video"][best]["seconds"])
+    lines = [f"### Video decode, {width}x{height}, {frames} frames", "", f"{flops / 1e12:.1f} TFLOP; compared with {best}; {runs} runs of each.", ""]
     return lines + arms_table("video", flops, lambda name: best)
 
 

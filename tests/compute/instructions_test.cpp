@@ -1,23 +1,17 @@
 // SLUICE_CPU on the command line, at -v and in the report.
 #include "base/cpu_path.h"
 #include "compute/world.h"
+#include "support/cpu_variable.h"
 
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
 
-#include <cstdlib>
 #include <fstream>
 
 namespace sluice::test {
 namespace {
 
 using ::testing::HasSubstr;
-
-class CpuVariable {  // for a scope, of this process and its children
- public:
-  explicit CpuVariable(std::string_view value) { setenv("SLUICE_CPU", std::string(value).c_str(), 1); }
-  ~CpuVariable() { unsetenv("SLUICE_CPU"); }
-};
 
 TEST(Instructions, AreToldAtVerboseAndInTheReport) {
   const CpuVariable variable("scalar");

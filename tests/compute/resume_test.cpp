@@ -1,5 +1,7 @@
 // The program killed on the way: the same command with --resume makes what an undisturbed run makes.
+#include "base/cpu_path.h"
 #include "compute/world.h"
+#include "support/cpu_variable.h"
 
 #include <gmock/gmock.h>
 
@@ -119,6 +121,18 @@ TEST_F(Killed, of_another_request_is_refused_naming_the_difference) {
               Refuses(2, HasSubstr("seed 42 there, 43 here"), HasSubstr("--resume")));
   EXPECT_THAT(run(resumed(with(command, {"--width", "96"}))),
               Refuses(2, HasSubstr("width 64 there, 96 here")));
+}
+
+TEST_F(Killed, with_other_instructions_is_refused_naming_both) {
+  const Arguments command = clip(folder_ / "killed");
+  kill_at(command, "denoise      2/8");
+  const std::string here(name(cpu_path()));
+  for (const CpuPath path : cpu_paths()) {
+    if (path == cpu_path()) continue;
+    const CpuVariable variable(name(path));
+
+    EXPECT_THAT(run(resumed(command)), Refuses(2, HasSubstr(here + "\" there"), HasSubstr("--resume")));
+  }
 }
 
 TEST(FullDisk, later_is_no_loss_the_run_is_finished_elsewhere) {
