@@ -2,6 +2,7 @@
 
 #include "kernels/micro_product.h"
 #include "kernels/pack.h"
+#include "kernels/plain_value.h"
 
 #include <algorithm>
 #include <cmath>
@@ -13,16 +14,6 @@ namespace {
 // Sums of f32 run over so many keys by themselves, then over the parts of a block, then over blocks: one sum
 // over thousands of keys would be rounded at each.
 constexpr std::int64_t kPartKeys = 128;
-
-float value(float x) {
-  return x;
-}
-float value(Bf16 x) {
-  const std::uint32_t bits = std::uint32_t{x.bits} << 16;
-  float result;
-  std::memcpy(&result, &bits, sizeof result);
-  return result;
-}
 
 void softmax(const SoftmaxBlock& block, float*) {
   softmax_to_f32(block);
@@ -188,7 +179,7 @@ class Pass {
   void fill_bias_row(const ScoreBias<B>& bias, std::int64_t row, std::int64_t key, std::int64_t columns,
                      float* to) const {
     const B* from = bias.rows.row(batch_, head_, row) + key * bias.key_stride;
-    for (std::int64_t i = 0; i < columns; ++i) to[i] = value(from[i * bias.key_stride]);
+    for (std::int64_t i = 0; i < columns; ++i) to[i] = reference::plain_value(from[i * bias.key_stride]);
     std::fill(to + columns, to + (columns + kPanelColumns - 1) / kPanelColumns * kPanelColumns, 0.0F);
   }
 
@@ -200,7 +191,8 @@ class Pass {
       return;
     }
     float factor = 1 / sum;
-    if (x_.gate.data) factor *= 2 / (1 + std::exp(-value(*x_.gate.row(batch_, head_, row_ + row))));
+    if (x_.gate.data)
+      factor *= 2 / (1 + std::exp(-reference::plain_value(*x_.gate.row(batch_, head_, row_ + row))));
     scale_row(sums_ + row * at_.width, x_.k.dim, factor, to);
   }
 

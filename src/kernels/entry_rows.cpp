@@ -6,23 +6,6 @@
 namespace sluice::kernels {
 namespace {
 
-template <typename T>
-SLUICE_INLINE void read(const T* from, std::int64_t count, Lanes& to) {
-  if (count >= kLanes) {
-    load(from, to);
-  } else {
-    load_part(from, count, to);
-  }
-}
-template <typename T>
-SLUICE_INLINE void write(const Lanes& from, std::int64_t count, T* to) {
-  if (count >= kLanes) {
-    store(from, to);
-  } else {
-    store_part(from, count, to);
-  }
-}
-
 // What one row is multiplied with before it rotates: one where there is no norm.
 struct Scale {
   float factor;
@@ -31,7 +14,7 @@ struct Scale {
   SLUICE_INLINE void apply(std::int64_t at, std::int64_t count, Lanes& x) const {
     if (!weight) return;
     Lanes w;
-    read(weight + at, count, w);
+    load_up_to(weight + at, count, w);
     x *= w * factor;
   }
 };
@@ -40,9 +23,9 @@ template <typename T>
 SLUICE_INLINE void weigh_row(const T* from, std::int64_t dim, const Scale& scale, T* to) {
   for (std::int64_t i = 0; i < dim; i += kLanes) {
     Lanes x;
-    read(from + i, dim - i, x);
+    load_up_to(from + i, dim - i, x);
     scale.apply(i, dim - i, x);
-    write(x, dim - i, to + i);
+    store_up_to(x, dim - i, to + i);
   }
 }
 
@@ -51,14 +34,14 @@ SLUICE_INLINE void rotate_row(const T* from, std::int64_t half, const Scale& sca
                               const float* sines, T* to) {
   for (std::int64_t i = 0; i < half; i += kLanes) {
     Lanes a, b, cos, sin;
-    read(from + i, half - i, a);
-    read(from + half + i, half - i, b);
+    load_up_to(from + i, half - i, a);
+    load_up_to(from + half + i, half - i, b);
     scale.apply(i, half - i, a);
     scale.apply(half + i, half - i, b);
-    read(cosines + i, half - i, cos);
-    read(sines + i, half - i, sin);
-    write(a * cos - b * sin, half - i, to + i);
-    write(b * cos + a * sin, half - i, to + half + i);
+    load_up_to(cosines + i, half - i, cos);
+    load_up_to(sines + i, half - i, sin);
+    store_up_to(a * cos - b * sin, half - i, to + i);
+    store_up_to(b * cos + a * sin, half - i, to + half + i);
   }
 }
 
@@ -90,7 +73,7 @@ SLUICE_INLINE float inverse_rms_of(const EntryRow<T>& row, float eps) {
         const std::int64_t at = i + v * kLanes;
         if (at >= row.dim) break;
         Lanes x;
-        read(from + at, row.dim - at, x);
+        load_up_to(from + at, row.dim - at, x);
         sums[v] += x * x;
       }
     }

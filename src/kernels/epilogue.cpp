@@ -17,15 +17,6 @@ SLUICE_INLINE void gelu_tanh_in_place(Lanes& x) {
 }
 
 template <typename T>
-SLUICE_INLINE void load_some(const T* from, std::int64_t count, Lanes& to) {
-  if (count >= kLanes) {
-    load(from, to);
-  } else {
-    load_part(from, count, to);
-  }
-}
-
-template <typename T>
 SLUICE_INLINE void finish_row(const FinishedRows<T>& of, const float* sums, std::int64_t row,
                               std::int64_t columns) {
   const T* gate = of.gate.data ? of.gate.row(row) : nullptr;
@@ -34,18 +25,18 @@ SLUICE_INLINE void finish_row(const FinishedRows<T>& of, const float* sums, std:
   for (std::int64_t i = 0; i < columns; i += kLanes) {
     const std::int64_t count = columns - i;
     Lanes x, part;
-    load_some(sums + i, count, x);
+    load_up_to(sums + i, count, x);
     if (of.bias) {
-      load_some(of.bias + i, count, part);
+      load_up_to(of.bias + i, count, part);
       x += part;
     }
     if (of.activation == Activation::gelu_tanh) gelu_tanh_in_place(x);
     if (gate) {
-      load_some(gate + i, count, part);
+      load_up_to(gate + i, count, part);
       x *= part;
     }
     if (residual) {
-      load_some(residual + i, count, part);
+      load_up_to(residual + i, count, part);
       x += part;
     }
     if (count >= kLanes) {

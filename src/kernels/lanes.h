@@ -55,6 +55,24 @@ SLUICE_INLINE void store_part(const Lanes& from, std::int64_t count, T* to) {
   std::memcpy(to, whole, static_cast<std::size_t>(count) * sizeof(T));
 }
 
+// All sixteen, or what is left of a row.
+template <typename T>
+SLUICE_INLINE void load_up_to(const T* from, std::int64_t count, Lanes& to) {
+  if (count >= kLanes) {
+    load(from, to);
+  } else {
+    load_part(from, count, to);
+  }
+}
+template <typename T>
+SLUICE_INLINE void store_up_to(const Lanes& from, std::int64_t count, T* to) {
+  if (count >= kLanes) {
+    store(from, to);
+  } else {
+    store_part(from, count, to);
+  }
+}
+
 SLUICE_INLINE float sum_of(const Lanes& x) {
   float result = 0;
   for (std::int64_t i = 0; i < kLanes; ++i) result += x[i];

@@ -1,6 +1,7 @@
 #include "kernels/micro_product.h"
 
 #include "base/cpu_path.h"
+#include "kernels/plain_value.h"
 
 #include <ATen/native/CPUBlas.h>
 #if defined(__x86_64__)
@@ -101,17 +102,13 @@ void multiply(const MicroProduct<float>& product, std::int64_t rows) {
     case CpuPath::amx:
     case CpuPath::avx512_bf16:
     case CpuPath::avx512:
-      return product.columns == kPanelColumns ? avx512::multiply_columns(product, rows, 0)
-                                              : avx512::narrow::multiply_columns(product, rows, 0);
+      return product.columns == kPanelColumns ? avx512::multiply(product, rows)
+                                              : avx512::narrow::multiply(product, rows);
     case CpuPath::avx2:
-      for (std::int64_t column = 0; column < product.columns; column += avx2::kVectors * avx2::kWidth)
-        avx2::multiply_columns(product, rows, column);
-      return;
+      return avx2::multiply(product, rows);
 #endif
     default:
-      for (std::int64_t column = 0; column < product.columns; column += scalar::kVectors * scalar::kWidth)
-        scalar::multiply_columns(product, rows, column);
-      return;
+      return scalar::multiply(product, rows);
   }
 }
 
@@ -121,20 +118,16 @@ void multiply(const MicroProduct<Bf16>& product, std::int64_t rows) {
     case CpuPath::amx:
       return onednn::multiply(product, rows);
     case CpuPath::avx512_bf16:
-      return product.columns == kPanelColumns ? avx512_bf16::multiply_columns(product, rows, 0)
-                                              : avx512_bf16::narrow::multiply_columns(product, rows, 0);
+      return product.columns == kPanelColumns ? avx512_bf16::multiply(product, rows)
+                                              : avx512_bf16::narrow::multiply(product, rows);
     case CpuPath::avx512:
-      return product.columns == kPanelColumns ? avx512::multiply_columns(product, rows, 0)
-                                              : avx512::narrow::multiply_columns(product, rows, 0);
+      return product.columns == kPanelColumns ? avx512::multiply(product, rows)
+                                              : avx512::narrow::multiply(product, rows);
     case CpuPath::avx2:
-      for (std::int64_t column = 0; column < product.columns; column += avx2::kVectors * avx2::kWidth)
-        avx2::multiply_columns(product, rows, column);
-      return;
+      return avx2::multiply(product, rows);
 #endif
     default:
-      for (std::int64_t column = 0; column < product.columns; column += scalar::kVectors * scalar::kWidth)
-        scalar::multiply_columns(product, rows, column);
-      return;
+      return scalar::multiply(product, rows);
   }
 }
 
@@ -144,16 +137,6 @@ void end_products() {
 
 namespace reference {
 namespace {
-
-float value(float x) {
-  return x;
-}
-float value(Bf16 x) {
-  const std::uint32_t bits = std::uint32_t{x.bits} << 16;
-  float result;
-  std::memcpy(&result, &bits, sizeof result);
-  return result;
-}
 
 template <typename T>
 void multiply_each(const MicroProduct<T>& x, std::int64_t rows) {
@@ -166,7 +149,7 @@ void multiply_each(const MicroProduct<T>& x, std::int64_t rows) {
         const T* a = x.a + (x.segments ? x.segments[segment] : 0) + row * x.a_stride;
         const T* b = x.b + segment * x.depth * x.columns;
         for (std::int64_t k = 0; k < x.depth; ++k)
-          sum += value(a[k]) * value(b[(k / kWord * x.columns + column) * kWord + k % kWord]);
+          sum += plain_value(a[k]) * plain_value(b[(k / kWord * x.columns + column) * kWord + k % kWord]);
       }
       c = sum;
     }
