@@ -1,5 +1,6 @@
 #include "kernels/frame_conv.h"
 
+#include "kernels/plain_value.h"
 #include "support/cpu_path_scope.h"
 
 #include <ATen/Parallel.h>
@@ -26,15 +27,6 @@ void set(Bf16& to, float value) {
   std::uint32_t bits;
   std::memcpy(&bits, &value, sizeof bits);
   to.bits = static_cast<std::uint16_t>(bits >> 16);
-}
-float get(float x) {
-  return x;
-}
-float get(Bf16 x) {
-  const std::uint32_t bits = std::uint32_t{x.bits} << 16;
-  float value;
-  std::memcpy(&value, &bits, sizeof value);
-  return value;
 }
 
 template <typename T>
@@ -121,7 +113,8 @@ void expect_close(const std::vector<T>& actual, const std::vector<T>& expected) 
   const float most = sizeof(T) == 4 ? 1e-5F : 0.02F;  // bf16: sums that round to another neighbour
   ASSERT_EQ(actual.size(), expected.size());
   for (std::size_t i = 0; i < actual.size(); ++i)
-    ASSERT_NEAR(get(actual[i]), get(expected[i]), most * std::max(1.0F, std::abs(get(expected[i]))))
+    ASSERT_NEAR(reference::plain_value(actual[i]), reference::plain_value(expected[i]),
+                most * std::max(1.0F, std::abs(reference::plain_value(expected[i]))))
         << "at " << i;
 }
 
@@ -224,7 +217,7 @@ TYPED_TEST(FrameConvTest, keeps_NaN_within_its_reach) {
     for (std::int64_t place = 0; place < 3 * 6 * 7; ++place) {
       const std::int64_t row = place / 7 % 6, column = place % 7;
       const bool reached = std::abs(row - 3) <= 1 && std::abs(column - 3) <= 1;
-      EXPECT_EQ(std::isnan(get(y[static_cast<std::size_t>(place * 2)])), reached) << place;
+      EXPECT_EQ(std::isnan(reference::plain_value(y[static_cast<std::size_t>(place * 2)])), reached) << place;
     }
   }
 }
