@@ -1,0 +1,72 @@
+#pragma once
+// The latent upsampler (reference: LTX2LatentUpsamplerModel of diffusers 0.42.1): denormalised video latents to
+// such of twice the size, in space, time or both.  Its group norms average over the whole clip, so the clip
+// goes through as one.
+
+#include "models/ltx2/upsampler/config.h"
+#include "nn/conv.h"
+#include "weights/component.h"
+#include "weights/weight_source.h"
+
+#include <sluice/units.h>
+
+#include <ATen/core/Tensor.h>
+
+#include <filesystem>
+#include <vector>
+
+namespace sluice::ltx2 {
+
+struct LatentSize {
+  std::int64_t frames = 0;
+  std::int64_t height = 0;
+  std::int64_t width = 0;
+  bool operator==(const LatentSize&) const = default;
+};
+
+class LatentUpsampler {
+ public:
+  explicit LatentUpsampler(UpsamplerConfig config);
+  LatentUpsampler(const LatentUpsampler&) = delete;
+  LatentUpsampler& operator=(const LatentUpsampler&) = delete;
+
+  const UpsamplerConfig& config() const { return config_; }
+  std::vector<const weights::ParameterGroup*> groups() const;  // in the order of a pass
+  LatentSize upsampled(const LatentSize& size) const;
+
+  // latents: [1, in_channels, F, H, W], f32, denormalised -> the same of upsampled(size), f32.  `compute`:
+  // f32 or bf16; sums of the norms are f32.
+  at::Tensor forward(weights::WeightSource& source, const at::Tensor& latents, at::ScalarType compute) const;
+
+ private:
+  struct Norm {
+    at::Tensor weight, bias;
+  };
+  struct Block {
+    nn::Conv conv1, conv2;
+    Norm norm1, norm2;
+  };
+
+  UpsamplerConfig config_;
+  nn::Conv initial_conv_, final_conv_, upsample_;
+  Norm initial_norm_;
+  std::vector<Block> before_, after_;
+  std::vector<weights::ParameterGroup> groups_;
+};
+
+// What forward() takes at most beside the weights in their files, with its input and result.
+Bytes upsample_memory(const UpsamplerConfig& config, const LatentSize& size, at::ScalarType compute);
+
+struct UpsamplerFile {
+  weights::ComponentTable table;
+  std::unique_ptr<LatentUpsampler> model;
+  weights::Accounting accounting;
+  std::string version;  // of the model it was trained for, where the file says
+};
+
+// A single file with its config in the metadata, or a diffusers folder (config.json and weights, or its
+// latent_upsampler/).  Reads headers only.  Error(bad_input / mismatch): no upsampler, sizes that do not fit
+// their config.
+UpsamplerFile open_upsampler(const std::filesystem::path& path);
+
+}  // namespace sluice::ltx2
