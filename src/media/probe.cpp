@@ -1,10 +1,7 @@
 #include "media/probe.h"
 
-#include <sluice/error.h>
-#include "base/file.h"
-#include "media/libav.h"
+#include "media/demuxer.h"
 
-#include <fmt/format.h>
 extern "C" {
 #include <libavcodec/avcodec.h>
 #include <libavformat/avformat.h>
@@ -12,34 +9,10 @@ extern "C" {
 }
 
 #include <array>
-#include <memory>
 #include <string_view>
 
 namespace sluice::media {
 namespace {
-
-struct CloseDemuxer {
-  void operator()(AVFormatContext* demuxer) const { avformat_close_input(&demuxer); }
-};
-using DemuxerPtr = std::unique_ptr<AVFormatContext, CloseDemuxer>;
-
-// A file that libav cannot read is the user's, not the system's: bad_input.
-void check_readable(int result, const std::filesystem::path& path) {
-  if (result >= 0) return;
-  std::array<char, AV_ERROR_MAX_STRING_SIZE> reason{};
-  av_strerror(result, reason.data(), reason.size());
-  throw Error(ErrorKind::bad_input,
-              fmt::format("{}: is no readable media file: {}", path.string(), reason.data()),
-              "check that it is complete and plays elsewhere");
-}
-
-DemuxerPtr open_media(const std::filesystem::path& path) {
-  redirect_libav_log();
-  File::open(path);  // its errors say what is wrong with the path
-  AVFormatContext* demuxer = nullptr;
-  check_readable(avformat_open_input(&demuxer, libav_url(path).c_str(), nullptr, nullptr), path);
-  return DemuxerPtr(demuxer);
-}
 
 std::map<std::string, std::string> tags_of(const AVFormatContext& demuxer) {
   constexpr std::array<std::string_view, 3> kOfContainer = {"major_brand", "minor_version",
@@ -97,8 +70,7 @@ SoundStream describe_sound(const AVStream& stream) {
 }  // namespace
 
 MediaInfo probe(const std::filesystem::path& path) {
-  DemuxerPtr demuxer = open_media(path);
-  check_readable(avformat_find_stream_info(demuxer.get(), nullptr), path);
+  DemuxerPtr demuxer = open_media_with_streams(path);
   MediaInfo info{.container = demuxer->iformat->name,
                  .seconds = seconds_of(demuxer->duration, AV_TIME_BASE_Q),
                  .video = {},
