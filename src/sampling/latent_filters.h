@@ -7,8 +7,9 @@
 namespace sluice::sampling {
 
 // Each channel of `latents` moved towards the mean and (unbiased) standard deviation of the same channel of
-// `reference`, over frames and space: lerp(x, (x - mean_x) / std_x · std_r + mean_r, factor).  A channel that is
-// constant keeps its values but for the mean (the reference divides by zero there).  0 changes nothing.
+// `reference`, over frames and space: lerp(x, (x - mean_x) / std_x · std_r + mean_r, factor).  Where std_x is
+// 0 (a constant channel) or a side is a single place, only the mean moves (the reference divides by zero
+// there).  Statistics are f64.  0 changes nothing.
 at::Tensor adain(const at::Tensor& latents, const at::Tensor& reference, double factor);
 
 // Brings large values in: x · (1 - 0.8 q · sigmoid(4 q (|x| - 1))), q = 0.75 · ratio; ratio in [0, 1].

@@ -18,6 +18,7 @@ Registry every_runner() {
   add_quantized(registry);
   add_transformer(registry);
   add_sampling(registry);
+  add_samplers(registry);
   add_video_vae(registry);
   add_audio_vae(registry);
   add_vocoder(registry);

@@ -38,6 +38,7 @@ void add_layers(Registry& registry);     // rope, adaln, attention
 void add_quantized(Registry& registry);  // quant_fp8, quant_nf4
 void add_transformer(Registry& registry);
 void add_sampling(Registry& registry);
+void add_samplers(Registry& registry);  // ltx25/ancestral_*, sampling/res_2s_*, latent_filters
 void add_video_vae(Registry& registry);  // decoding
 void add_audio_vae(Registry& registry);  // decoding
 void add_vocoder(Registry& registry);
