@@ -20,10 +20,14 @@ struct FitSize {
 };
 
 // planes: [3][height][width], pixel / 127.5 - 1 after bilinear interpolation between pixel centres without
-// antialiasing (torch's interpolate, align_corners off).
+// antialiasing (torch's interpolate, align_corners off); no scaled picture is kept.  Sizes after scaling are
+// rounded up (crop, as the reference) or to the nearest, at least 1 (pad).  Error(internal) for sizes that do
+// not belong together.
 void fit_picture(const RgbFrame& picture, Fit fit, FitSize size, std::span<float> planes);
 
-// How the aspect changes: "1920x1080 to 768x512: cut 58 pixels left and right"; empty where nothing is lost.
+// How the aspect changes: "1920x1080 to 768x512: cut 151 pixels left and right" (of the picture's own; where
+// the sides differ by one, the mean), "...: black 20 pixels top and bottom" (of the size); empty where
+// nothing is lost.
 std::string fit_note(FitSize from, Fit fit, FitSize to);
 
 }  // namespace sluice::media
