@@ -152,12 +152,12 @@ class Convolution {
     const FrameKernel& kernel = shape_.kernel;
     const std::int64_t frame = row / shape_.height;
     const std::int64_t border = shape_.rows == BorderRows::zeros ? kernel.h / 2 : 0;
-    const std::int64_t x_row = row % shape_.height - border;  // of the first tap
+    const std::int64_t x_row = shape_.step * (row % shape_.height) - border;  // of the first tap
     const std::int64_t begin = std::max<std::int64_t>(-x_row, 0);
     const std::int64_t end = std::min(kernel.h, shape_.x_height() - x_row);
     multiply(MicroProduct<T>{.a = conv_.x + ((frame + t) * shape_.x_height() + x_row + begin) *
                                                 shape_.x_width() * stride_,
-                             .a_stride = stride_,
+                             .a_stride = shape_.step * stride_,
                              .segments = offsets_.data(),
                              .segment_count = (end - begin) * kernel.w,
                              .depth = depth_,

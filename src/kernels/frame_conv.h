@@ -1,11 +1,13 @@
 #pragma once
-// A convolution of stride 1 over frames whose channels lie together, made of MicroProducts: a row of a
+// A convolution over frames whose channels lie together, made of MicroProducts: a row of a
 // product is a position, its neighbours along the picture's row are the next ones, and a segment is a tap.
 // Weights are packed while they are hot, panel by panel, and every panel passes over all positions before the
 // next.
 //
 //   y[t, h, w, :] = bias + Σ over dt, dh, dw of weight[:, :, dt, dh, dw] · x[t + dt, h + dh, w + dw, :] (+
 //   skip)
+//
+// A step of 2 along rows and columns computes every second of them: x[t + dt, 2 h + dh, 2 w + dw, :].
 //
 // f32 sums in the order (dt, dh, dw, channel), rounded once: a place's result does not depend on how many
 // frames, threads or rows are computed beside it.
@@ -31,10 +33,13 @@ struct FrameConvShape {
   std::int64_t in = 0, out = 0;
   FrameKernel kernel;
   BorderRows rows = BorderRows::zeros;
+  std::int64_t step = 1;  // above 1: with BorderRows::given alone
 
   std::int64_t x_frames() const { return frames + kernel.t - 1; }
-  std::int64_t x_height() const { return rows == BorderRows::given ? height + kernel.h - 1 : height; }
-  std::int64_t x_width() const { return width + kernel.w - 1; }
+  std::int64_t x_height() const {
+    return rows == BorderRows::given ? step * (height - 1) + kernel.h : height;
+  }
+  std::int64_t x_width() const { return step * (width - 1) + kernel.w; }
 };
 
 // Values from one position of x to the next: the channels, padded to whole words, and not a stride that puts

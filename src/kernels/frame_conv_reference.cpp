@@ -21,10 +21,11 @@ float sum_at(const FrameConv<T>& conv, std::int64_t frame, std::int64_t row, std
   float sum = 0;
   for (std::int64_t t = 0; t < kernel.t; ++t) {
     for (std::int64_t h = 0; h < kernel.h; ++h) {
-      const std::int64_t x_row = row + h - border;
+      const std::int64_t x_row = shape.step * row + h - border;
       if (x_row < 0 || x_row >= shape.x_height()) continue;
       for (std::int64_t w = 0; w < kernel.w; ++w) {
-        const std::int64_t position = ((frame + t) * shape.x_height() + x_row) * shape.x_width() + column + w;
+        const std::int64_t position =
+            ((frame + t) * shape.x_height() + x_row) * shape.x_width() + shape.step * column + w;
         const std::int64_t tap = (t * kernel.h + h) * kernel.w + w;
         for (std::int64_t in = 0; in < shape.in; ++in)
           sum += plain_value(conv.x[position * position_stride<T>(shape.in) + in]) *

@@ -156,6 +156,30 @@ TYPED_TEST(FrameConvTest, equals_the_plain_twin_on_every_path_whatever_the_sizes
   }
 }
 
+TYPED_TEST(FrameConvTest, computes_every_second_position_as_if_it_had_computed_all) {
+  for (const CpuPath path : cpu_paths()) {
+    SCOPED_TRACE(name(path));
+    const testing::CpuPathScope scope(path);
+    FrameConvShape every = {.frames = 2, .height = 7, .width = 13, .in = 5, .out = 33};
+    every.rows = BorderRows::given;
+    Case<TypeParam> of(every, Stored::bf16, 9);
+    const auto all = of.actual();
+    FrameConvShape& second = of.conv().shape;
+    second.height = 4, second.width = 7, second.step = 2;
+
+    const auto got = of.actual();
+
+    expect_close(got, of.expected());
+    for (std::size_t place = 0; place < 2 * 4 * 7; ++place) {
+      const std::size_t frame = place / 28, row = place / 7 % 4, column = place % 7;
+      ASSERT_EQ(std::memcmp(&got[place * 33], &all[((frame * 7 + 2 * row) * 13 + 2 * column) * 33],
+                            33 * sizeof(TypeParam)),
+                0)
+          << place;
+    }
+  }
+}
+
 TYPED_TEST(FrameConvTest, adds_what_skips_it_before_rounding) {
   for (const CpuPath path : cpu_paths()) {
     SCOPED_TRACE(name(path));
