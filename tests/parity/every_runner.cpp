@@ -21,6 +21,7 @@ Registry every_runner() {
   add_samplers(registry);
   add_video_vae(registry);
   add_audio_vae(registry);
+  add_mel_frontend(registry);
   add_vocoder(registry);
   add_pipeline(registry);
   return registry;

@@ -39,8 +39,9 @@ void add_quantized(Registry& registry);  // quant_fp8, quant_nf4
 void add_transformer(Registry& registry);
 void add_sampling(Registry& registry);
 void add_samplers(Registry& registry);  // ltx25/ancestral_*, sampling/res_2s_*, latent_filters
-void add_video_vae(Registry& registry);  // decoding
-void add_audio_vae(Registry& registry);  // decoding
+void add_video_vae(Registry& registry);
+void add_audio_vae(Registry& registry);  // both halves
+void add_mel_frontend(Registry& registry);
 void add_vocoder(Registry& registry);
 void add_pipeline(Registry& registry);  // pipeline/text_*
 

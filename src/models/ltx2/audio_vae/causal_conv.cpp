@@ -26,12 +26,13 @@ kernels::FrameConvShape shape_of(const CausalConvSize& size) {
           .in = size.in,
           .out = size.out,
           .kernel = {1, size.kernel, size.kernel},
-          .rows = kernels::BorderRows::given};
+          .rows = kernels::BorderRows::given,
+          .step = size.step};
 }
 
-CausalConvSize size_of(const nn::Conv& conv, std::int64_t steps, std::int64_t bins) {
+CausalConvSize size_of(const nn::Conv& conv, std::int64_t steps, std::int64_t bins, std::int64_t step) {
   const at::Tensor& w = conv.weight;
-  return {.steps = steps, .bins = bins, .in = w.size(1), .out = w.size(0), .kernel = w.size(2)};
+  return {.steps = steps, .bins = bins, .in = w.size(1), .out = w.size(0), .kernel = w.size(2), .step = step};
 }
 
 kernels::StoredValues values_of(const at::Tensor& x) {
@@ -54,9 +55,9 @@ std::int64_t scratch_bytes(const kernels::FrameConvShape& shape) {
 template <typename T>
 class Pass {
  public:
-  Pass(const nn::Conv& conv, std::int64_t steps, std::int64_t bins)
+  Pass(const nn::Conv& conv, std::int64_t steps, std::int64_t bins, std::int64_t step = 1)
       : conv_(conv),
-        shape_(shape_of(size_of(conv, steps, bins))),
+        shape_(shape_of(size_of(conv, steps, bins, step))),
         block_(kernels::scratch({scratch_bytes<T>(shape_)}, at::kByte)) {}
 
   // Where the positions of the last time steps begin, [steps, bins with zeros, stride].
@@ -80,19 +81,20 @@ class Pass {
 
   // Every time step and bin of x twice.
   void enter_twice(const at::Tensor& x) const {
-    const std::int64_t steps = shape_.x_height(), columns = shape_.x_width();
-    at::Tensor all =
-        at::from_blob(first(), {steps, columns, kernels::position_stride<T>(shape_.in)}, x.options());
+    const at::Tensor all = positions();
     all.narrow(1, 0, 1).zero_();
-    all.narrow(1, columns - 1, 1).zero_();
-    all.narrow(0, 0, steps - 2 * x.size(0)).zero_();
-    if (shape_.in % kernels::kWordValues<T> != 0) all.narrow(2, shape_.in, 1).zero_();  // the rest of a word
-    all.narrow(0, steps - 2 * x.size(0), 2 * x.size(0))
-        .narrow(1, 1, columns - 2)
-        .narrow(2, 0, shape_.in)
+    last_steps(all, 2 * x.size(0))
+        .narrow(1, 1, 2 * x.size(1))
         .unflatten(1, {x.size(1), 2})
         .unflatten(0, {x.size(0), 2})
         .copy_(x.unsqueeze(1).unsqueeze(3));
+  }
+
+  // x stands behind two rows of zeros and in front of a column of them; where its time steps are even, the
+  // last one is behind all that is looked at.
+  void enter_in_front(const at::Tensor& x) const {
+    const std::int64_t steps = shape_.x_height() - 2;
+    last_steps(positions(), steps).narrow(1, 0, x.size(1)).copy_(x.narrow(0, 0, steps));
   }
 
   at::Tensor run(const at::Tensor& like, const at::Tensor& skip = {}) const {
@@ -109,6 +111,23 @@ class Pass {
   }
 
  private:
+  // [steps with zeros, bins with zeros, stride]; the last bin is zeros, and the rest of a word of channels.
+  at::Tensor positions() const {
+    at::Tensor all =
+        at::from_blob(first(), {shape_.x_height(), shape_.x_width(), kernels::position_stride<T>(shape_.in)},
+                      at::TensorOptions().dtype(sizeof(T) == sizeof(float) ? at::kFloat : at::kBFloat16));
+    all.narrow(1, shape_.x_width() - 1, 1).zero_();
+    if (shape_.in % kernels::kWordValues<T> != 0) all.narrow(2, shape_.in, 1).zero_();
+    return all;
+  }
+
+  // Their channels; steps before them become zeros.
+  at::Tensor last_steps(const at::Tensor& all, std::int64_t steps) const {
+    const std::int64_t before = shape_.x_height() - steps;
+    all.narrow(0, 0, before).zero_();
+    return all.narrow(0, before, steps).narrow(2, 0, shape_.in);
+  }
+
   T* first() const { return static_cast<T*>(block_.data_ptr()); }
 
   void clear_before(std::int64_t steps) const { std::fill(first(), input(steps), T{}); }
@@ -123,7 +142,7 @@ template <typename Work>
 at::Tensor in_dtype(const at::Tensor& x, const Work& work) {
   if (x.scalar_type() == at::kFloat) return work(float{});
   if (x.scalar_type() == at::kBFloat16) return work(kernels::Bf16{});
-  throw Error(ErrorKind::internal, fmt::format("audio decoder: computes in f32 and bf16, not in {}",
+  throw Error(ErrorKind::internal, fmt::format("audio autoencoder: computes in f32 and bf16, not in {}",
                                                at::toString(x.scalar_type())));
 }
 
@@ -153,6 +172,14 @@ at::Tensor upsampling_conv(const nn::Conv& conv, const at::Tensor& x) {
   return in_dtype(x, [&](auto value) {
     const Pass<decltype(value)> pass(conv, 2 * x.size(0) - 1, 2 * x.size(1));
     pass.enter_twice(x);
+    return pass.run(x);
+  });
+}
+
+at::Tensor downsampling_conv(const nn::Conv& conv, const at::Tensor& x) {
+  return in_dtype(x, [&](auto value) {
+    const Pass<decltype(value)> pass(conv, (x.size(0) + 1) / 2, x.size(1) / 2, 2);
+    pass.enter_in_front(x);
     return pass.run(x);
   });
 }

@@ -1,5 +1,5 @@
 #pragma once
-// The configuration of the audio autoencoder's decoder, under the names diffusers gives its keys.
+// The configuration of the audio autoencoder, under the names diffusers gives its keys.
 
 #include <nlohmann/json_fwd.hpp>
 
@@ -13,9 +13,10 @@ struct AudioVaeConfig {
   std::int64_t base_channels = 0;
   std::vector<std::int64_t>
       ch_mult;  // channels of level i: base_channels · ch_mult[i]; the last is at latent rate
-  std::int64_t num_res_blocks = 0;  // the decoder has one more a level
+  std::int64_t num_res_blocks = 0;  // of the encoder; the decoder has one more a level
   std::int64_t latent_channels = 0;
-  std::int64_t output_channels = 0;  // 2: stereo
+  std::int64_t in_channels = 0;      // of the encoder's spectrograms; 2: stereo
+  std::int64_t output_channels = 0;  // of the decoder's
   std::int64_t mel_bins = 0;
   std::int64_t sample_rate = 0;
   std::int64_t mel_hop_length = 0;  // samples a mel frame
@@ -26,9 +27,11 @@ struct AudioVaeConfig {
   std::int64_t latent_bins() const { return mel_bins / kRatio; }
   std::int64_t packed_channels() const { return latent_channels * latent_bins(); }
   std::int64_t mel_frames(std::int64_t latents) const;  // 4 L - 3: the first latent is one frame
+  std::int64_t latents(std::int64_t mel_frames) const;  // that encoding gives: T / 4, rounded up
 
   // Keys as AutoencoderKLLTX2Audio of diffusers 0.42.1; all that are read are required, except
-  // attn_resolutions. Refused by name: attention, group norm, causality along another axis than time. `where`
+  // attn_resolutions. Refused by name: attention, group norm, causality along another axis than time, another
+  // number of levels than kRatio takes. `where`
   // names the source in errors.
   static AudioVaeConfig parse(const nlohmann::json& config, const std::string& where = "audio vae");
 };

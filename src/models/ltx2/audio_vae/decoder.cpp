@@ -10,24 +10,6 @@
 namespace sluice::ltx2 {
 namespace {
 
-void declare_conv(const weights::ParameterScope& scope, nn::Conv& conv, std::int64_t in, std::int64_t out,
-                  std::int64_t kernel = 3) {
-  nn::declare(scope / "conv", conv, {.in = in, .out = out, .kernel = {kernel, kernel}});
-}
-
-void declare_block(const weights::ParameterScope& scope, AudioResidualBlock& block, std::int64_t in,
-                   std::int64_t out) {
-  declare_conv(scope / "conv1", block.conv1, in, out);
-  declare_conv(scope / "conv2", block.conv2, out, out);
-  if (in != out) declare_conv(scope / "nin_shortcut", block.nin_shortcut, in, out, 1);
-}
-
-at::Tensor residual_block(const AudioResidualBlock& block, const at::Tensor& x) {
-  const at::Tensor h = normed_causal_conv(block.conv1, x);
-  return normed_causal_conv(block.conv2, h,
-                            block.nin_shortcut.weight.defined() ? place_conv(block.nin_shortcut, x) : x);
-}
-
 // Exactly so many time steps and mel bins: the rest is cut off, what is missing is zero.
 at::Tensor fit(const at::Tensor& mel, std::int64_t frames, std::int64_t bins) {
   return at::constant_pad_nd(mel, {0, bins - mel.size(2), 0, frames - mel.size(1)});
@@ -47,21 +29,21 @@ void AudioDecoder::declare_decoder() {
   decoder_group_.name = "decoder";
   weights::ParameterScope scope(decoder_group_, "decoder");
   std::int64_t channels = config_.base_channels * config_.ch_mult.back();
-  declare_conv(scope / "conv_in", conv_in_, config_.latent_channels, channels);
-  declare_block(scope / "mid" / "block_1", mid_block_1_, channels, channels);
-  declare_block(scope / "mid" / "block_2", mid_block_2_, channels, channels);
+  declare_causal_conv(scope / "conv_in", conv_in_, config_.latent_channels, channels);
+  declare(scope / "mid" / "block_1", mid_block_1_, channels, channels);
+  declare(scope / "mid" / "block_2", mid_block_2_, channels, channels);
   up_.resize(config_.ch_mult.size());
   for (std::size_t level = up_.size(); level-- > 0;) {
     weights::ParameterScope at = scope / "up" / static_cast<std::int64_t>(level);
     const std::int64_t width = config_.base_channels * config_.ch_mult[level];
     up_[level].blocks.resize(static_cast<std::size_t>(config_.num_res_blocks) + 1);
     for (std::size_t i = 0; i < up_[level].blocks.size(); i++) {
-      declare_block(at / "block" / static_cast<std::int64_t>(i), up_[level].blocks[i], channels, width);
+      declare(at / "block" / static_cast<std::int64_t>(i), up_[level].blocks[i], channels, width);
       channels = width;
     }
-    if (level > 0) declare_conv(at / "upsample" / "conv", up_[level].upsample, channels, channels);
+    if (level > 0) declare_causal_conv(at / "upsample" / "conv", up_[level].upsample, channels, channels);
   }
-  declare_conv(scope / "conv_out", conv_out_, channels, config_.output_channels);
+  declare_causal_conv(scope / "conv_out", conv_out_, channels, config_.output_channels);
 }
 
 std::vector<weights::IgnoreRule> AudioDecoder::ignore_rules() {

@@ -3,6 +3,7 @@
 // latents to log-mel spectrograms.  Small enough to run whole: 5 s of sound take 100 MiB in f32.
 
 #include "models/ltx2/audio_vae/config.h"
+#include "models/ltx2/audio_vae/residual_block.h"
 #include "nn/conv.h"
 #include "weights/component.h"
 #include "weights/weight_source.h"
@@ -16,11 +17,6 @@ namespace sluice::ltx2 {
 struct AudioLatentStatistics {
   at::Tensor mean;  // [latent_channels · latent_bins]: of the packed form
   at::Tensor std;
-};
-
-struct AudioResidualBlock {
-  nn::Conv conv1, conv2;
-  nn::Conv nin_shortcut;  // only where channels change
 };
 
 struct AudioUpLevel {

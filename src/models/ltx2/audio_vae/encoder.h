@@ -23,7 +23,10 @@ class AudioEncoder {
   const weights::ParameterGroup& encoder_group() const { return encoder_group_; }  // encoder.*
   std::vector<const weights::ParameterGroup*> groups() const { return {&encoder_group_}; }
 
-  // mel: [1, channels, T, mel_bins], f32 -> the posterior's mode [1, latent_channels, ceil(ceil(T/2)/2),
+  // What else an audio autoencoder's files hold, and why encoding does not read it; for weights::account().
+  static std::vector<weights::IgnoreRule> ignore_rules();
+
+  // mel: [1, in_channels, T, mel_bins], f32 -> the posterior's mode [1, latent_channels, ceil(ceil(T/2)/2),
   // latent_bins], f32, denormalised.  `compute`: f32 or bf16.  Leases encoder_group().
   at::Tensor encode(weights::WeightSource& source, const at::Tensor& mel, at::ScalarType compute) const;
 

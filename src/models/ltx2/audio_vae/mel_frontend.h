@@ -1,6 +1,6 @@
 #pragma once
-// From a waveform to the log-mel spectrogram that the audio autoencoder encodes.  Source: the preprocessing of
-// the official package, whose parameters stand in the checkpoint's metadata; resampling as torchaudio's
+// From a waveform to the log-mel spectrogram that the audio autoencoder encodes.  Source: the preprocessing
+// of the official package, whose parameters stand in the checkpoint's metadata; resampling as torchaudio's
 // `resample` (windowed sinc, Hann, width 6, rolloff 0.99) with taps computed in f64.
 
 #include "models/ltx2/audio_vae/config.h"

@@ -1,6 +1,7 @@
 #include "models/ltx2/audio_vae/memory.h"
 
 #include "models/ltx2/audio_vae/causal_conv.h"
+#include "models/ltx2/audio_vae/encoder.h"
 
 #include <c10/core/ScalarType.h>
 
@@ -19,10 +20,12 @@ class Peak {
   Peak(std::int64_t steps, std::int64_t bins, at::ScalarType dtype)
       : dtype_(dtype), steps_(steps), bins_(bins) {}
 
-  void conv(std::int64_t in, std::int64_t out, std::int64_t kernel, std::int64_t tensors) {
-    scratch_ = std::max(
-        scratch_, causal_conv_scratch(
-                      {.steps = steps_, .bins = bins_, .in = in, .out = out, .kernel = kernel}, dtype_));
+  // Into what there is now; `tensors`: bytes of those that exist beside.
+  void conv(std::int64_t in, std::int64_t out, std::int64_t kernel, std::int64_t tensors,
+            std::int64_t step = 1) {
+    const CausalConvSize size = {
+        .steps = steps_, .bins = bins_, .in = in, .out = out, .kernel = kernel, .step = step};
+    scratch_ = std::max(scratch_, causal_conv_scratch(size, dtype_));
     peak_ = std::max(peak_, scratch_ + tensors);
   }
 
@@ -40,7 +43,14 @@ class Peak {
     conv(channels, channels, 3, before + tensor(channels));
   }
 
-  std::int64_t bytes() const { return peak_; }
+  void downsample(std::int64_t channels) {
+    const std::int64_t before = tensor(channels);
+    steps_ = (steps_ + 1) / 2;
+    bins_ /= 2;
+    conv(channels, channels, 3, before + tensor(channels), 2);
+  }
+
+  std::int64_t bytes() const { return static_cast<std::int64_t>(kGaps * static_cast<double>(peak_)); }
 
  private:
   std::int64_t tensor(std::int64_t channels) const {
@@ -65,7 +75,20 @@ std::int64_t audio_decode_memory(const AudioVaeConfig& config, std::int64_t late
     channels = width;
     if (level > 0) peak.upsample(channels);
   }
-  return static_cast<std::int64_t>(kGaps * static_cast<double>(peak.bytes()));
+  return peak.bytes();
+}
+
+Bytes sound_encode_memory(const AudioVaeConfig& config, std::int64_t mel_frames, at::ScalarType compute) {
+  Peak peak(mel_frames, config.mel_bins, compute);
+  std::int64_t channels = config.base_channels;
+  for (std::size_t level = 0; level < config.ch_mult.size(); ++level) {
+    const std::int64_t width = config.base_channels * config.ch_mult[level];
+    peak.block(channels, width);
+    peak.block(width, width);
+    channels = width;
+    if (level + 1 < config.ch_mult.size()) peak.downsample(channels);
+  }
+  return static_cast<Bytes>(peak.bytes());
 }
 
 }  // namespace sluice::ltx2
