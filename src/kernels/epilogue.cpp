@@ -26,6 +26,7 @@ SLUICE_INLINE void finish_row(const FinishedRows<T>& of, const float* sums, std:
     const std::int64_t count = columns - i;
     Lanes x, part;
     load_up_to(sums + i, count, x);
+    x *= of.factor;
     if (of.bias) {
       load_up_to(of.bias + i, count, part);
       x += part;

@@ -1,6 +1,6 @@
 #pragma once
 // What follows a linear layer's product, over some rows of it while their sums are in a cache:
-//   y = residual + gate · activation(sums + bias), rounded once.
+//   y = residual + gate · activation(factor · sums + bias), rounded once.
 
 #include "kernels/lanes.h"
 #include "kernels/row_vectors.h"
@@ -14,6 +14,7 @@ namespace sluice::kernels {
 enum class Activation { none, gelu_tanh };
 
 struct Epilogue {  // of a layer; what is undefined has no part in it
+  float factor = 1;
   Activation activation = Activation::none;
   RowVectors gate;      // [batch or 1, tokens or 1, out] or by an index, in y's dtype
   at::Tensor residual;  // as y; may be y itself, which is then updated in place
@@ -23,6 +24,7 @@ template <typename T>
 struct FinishedRows {  // a rectangle of y
   const float* sums = nullptr;
   std::int64_t sums_stride = 0;
+  float factor = 1;
   const float* bias = nullptr;  // nullptr: none; of its first column on, as all that follows
   Activation activation = Activation::none;
   RowsOf<T> gate;

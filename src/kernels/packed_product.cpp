@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <array>
 #include <type_traits>
+#include <vector>
 
 namespace sluice::kernels {
 namespace {
@@ -63,18 +64,16 @@ constexpr std::int64_t sums_bytes(std::int64_t tokens) {
 template <typename T>
 class PackedProduct {
  public:
-  PackedProduct(const at::Tensor& x, const Matrix& weight, const at::Tensor& bias, const Epilogue& epilogue,
+  PackedProduct(std::span<const Factors> factors, const at::Tensor& bias, const Epilogue& epilogue,
                 at::Tensor& y)
-      : weight_(weight),
-        x_(static_cast<const T*>(x.const_data_ptr())),
-        x_stride_(row_stride(x)),
-        in_(weight.columns),
-        cut_(weight.rows, y.numel() / weight.rows, at::get_num_threads()) {
-    if (bias.defined()) bias_ = stored_values(Matrix(bias, {}, 1, weight.rows));
+      : cut_(y.size(-1), y.numel() / y.size(-1), at::get_num_threads()) {
+    for (const Factors& of : factors) add_operand(of);
+    if (bias.defined()) bias_ = stored_values(Matrix(bias, {}, 1, cut_.out));
     finished_.sums_stride = kTileRows;
+    finished_.factor = epilogue.factor;
     finished_.activation = epilogue.activation;
     const std::int64_t tokens = y.dim() < 2 ? 1 : y.size(-2);
-    finished_.gate = rows_of<T>(epilogue.gate, y.scalar_type(), tokens, weight.rows);
+    finished_.gate = rows_of<T>(epilogue.gate, y.scalar_type(), tokens, cut_.out);
     if (epilogue.residual.defined()) {
       finished_.residual = static_cast<const T*>(epilogue.residual.const_data_ptr());
       finished_.residual_stride = row_stride(epilogue.residual);
@@ -110,32 +109,54 @@ class PackedProduct {
           sums(reinterpret_cast<float*>(base + kFixedBytes)) {}
   };
 
+  struct Operand {
+    WeightPanels<T> weight;
+    const T* x;
+    std::int64_t x_stride;
+  };
+
+  // What goes through a tile at a time of what is added up for every output.
+  struct Part {
+    std::size_t operand = 0;
+    std::int64_t from = 0, depth = 0;
+  };
+
+  void add_operand(const Factors& of) {
+    const std::int64_t in = of.weight.columns;
+    for (std::int64_t k = 0; k < in; k += kDepth)
+      parts_.push_back({.operand = operands_.size(), .from = k, .depth = std::min(kDepth, in - k)});
+    operands_.push_back({.weight = WeightPanels<T>(of.weight),
+                         .x = static_cast<const T*>(of.x.const_data_ptr()),
+                         .x_stride = row_stride(of.x)});
+  }
+
   void multiply(const Task& task, const Buffers& buffers) const {
-    for (std::int64_t k = 0; k < in_; k += kDepth) {
-      const WeightTile tile{
-          .row = task.row, .rows = task.rows, .from = k, .depth = std::min(kDepth, in_ - k)};
-      weight_.pack(tile, buffers.side, buffers.tile);
+    for (const Part& part : parts_) {
+      operands_[part.operand].weight.pack(
+          {.row = task.row, .rows = task.rows, .from = part.from, .depth = part.depth}, buffers.side,
+          buffers.tile);
       for (std::int64_t begin = task.token; begin < task.end; begin += kBlockTokens) {
         const std::int64_t end = std::min(begin + kBlockTokens, task.end);
         for (std::int64_t panel = 0; panel * kPanelColumns < task.rows; ++panel)
-          multiply_panel(task, tile, panel, begin, end, buffers);
-        if (k + kDepth >= in_) finish(task, begin, end, buffers);
+          multiply_panel(task, part, panel, begin, end, buffers);
+        if (&part == &parts_.back()) finish(task, begin, end, buffers);
       }
     }
   }
 
-  void multiply_panel(const Task& task, const WeightTile& tile, std::int64_t panel, std::int64_t begin,
+  void multiply_panel(const Task& task, const Part& part, std::int64_t panel, std::int64_t begin,
                       std::int64_t end, const Buffers& buffers) const {
     constexpr std::int64_t kWord = kWordValues<T>;
     const std::int64_t column = panel * kPanelColumns;
-    kernels::multiply(MicroProduct<T>{.a = x_ + begin * x_stride_ + tile.from,
-                                      .a_stride = x_stride_,
-                                      .depth = divide_up(tile.depth, kWord) * kWord,
-                                      .b = buffers.tile + panel * WeightPanels<T>::panel_values(tile.depth),
+    const Operand& of = operands_[part.operand];
+    kernels::multiply(MicroProduct<T>{.a = of.x + begin * of.x_stride + part.from,
+                                      .a_stride = of.x_stride,
+                                      .depth = divide_up(part.depth, kWord) * kWord,
+                                      .b = buffers.tile + panel * WeightPanels<T>::panel_values(part.depth),
                                       .columns = panel_columns(column, task.rows),
                                       .c = buffers.sums + (begin - task.token) * kTileRows + column,
                                       .c_stride = kTileRows,
-                                      .add = tile.from > 0},
+                                      .add = &part != &parts_.front()},
                       end - begin);
   }
 
@@ -163,10 +184,9 @@ class PackedProduct {
   }
   static constexpr Stored kStored = std::is_same_v<T, float> ? Stored::f32 : Stored::bf16;
 
-  WeightPanels<T> weight_;
-  StoredValues bias_;  // values: nullptr without
-  const T* x_;
-  std::int64_t x_stride_, in_;
+  std::vector<Operand> operands_;
+  std::vector<Part> parts_;  // in the order in which they are added up
+  StoredValues bias_;        // values: nullptr without
   Cut cut_;
   FinishedRows<T> finished_;
 };
@@ -178,12 +198,12 @@ Bytes product_scratch(std::int64_t threads) {
                             (WeightPanels<float>::kSideBytes + kTileBytes + sums_bytes(kPassTokens)));
 }
 
-void packed_product(const at::Tensor& x, const Matrix& weight, const at::Tensor& bias,
-                    const Epilogue& epilogue, Workspace& workspace, at::Tensor& y) {
-  if (x.scalar_type() == at::kFloat) {
-    PackedProduct<float>(x, weight, bias, epilogue, y).run(workspace);
+void packed_product(std::span<const Factors> factors, const at::Tensor& bias, const Epilogue& epilogue,
+                    Workspace& workspace, at::Tensor& y) {
+  if (y.scalar_type() == at::kFloat) {
+    PackedProduct<float>(factors, bias, epilogue, y).run(workspace);
   } else {
-    PackedProduct<Bf16>(x, weight, bias, epilogue, y).run(workspace);
+    PackedProduct<Bf16>(factors, bias, epilogue, y).run(workspace);
   }
 }
 

@@ -31,6 +31,9 @@ class Workspace {
   // Contiguous, with any content, at an address divisible by 64.  Only within a scope.
   at::Tensor take(at::IntArrayRef sizes, at::ScalarType dtype);
 
+  // What take() needs of the memory.
+  static Bytes size_of(at::IntArrayRef sizes, at::ScalarType dtype);
+
   Bytes size() const;       // of the memory it has
   Bytes most_used() const;  // at once, since it exists
 

@@ -13,9 +13,17 @@ namespace sluice::nn {
 void declare(const weights::ParameterScope& scope, Linear& layer, LinearShape shape) {
   layer.in = shape.in;
   layer.out = shape.rows.count == 0 ? shape.out : shape.rows.count;
-  scope.add_matrix("weight", layer.weight, layer.scales, {shape.out, shape.in}, shape.rows);
+  scope.add_matrix("weight", layer.weight, layer.scales, {shape.out, shape.in}, shape.rows, &layer.adapters);
   if (shape.bias == Bias::yes) scope.add("bias", layer.bias, {shape.out}, shape.rows);
 }
+
+namespace {
+
+kernels::LinearWeights weights_of(const Linear& layer) {
+  return {matrix(layer), layer.bias, layer.adapters};
+}
+
+}  // namespace
 
 kernels::Matrix matrix(const Linear& layer) {
   return {layer.weight, layer.scales, layer.out, layer.in};
@@ -23,15 +31,15 @@ kernels::Matrix matrix(const Linear& layer) {
 
 void linear(const Linear& layer, const at::Tensor& x, const kernels::Epilogue& epilogue,
             kernels::Workspace& workspace, at::Tensor& y) {
-  kernels::linear(x, matrix(layer), layer.bias, epilogue, workspace, y);
+  kernels::linear(x, weights_of(layer), epilogue, workspace, y);
 }
 
 at::Tensor linear(const Linear& layer, const at::Tensor& x) {
-  return kernels::linear(x, matrix(layer), layer.bias);
+  return kernels::linear(x, weights_of(layer));
 }
 
 at::Tensor linear_gelu_tanh(const Linear& layer, const at::Tensor& x) {
-  return kernels::linear(x, matrix(layer), layer.bias, {.activation = kernels::Activation::gelu_tanh});
+  return kernels::linear(x, weights_of(layer), {.activation = kernels::Activation::gelu_tanh});
 }
 
 at::Tensor modulated_rms_norm(const at::Tensor& x, double eps, const at::Tensor& scale,

@@ -2,6 +2,7 @@
 // Linear layers and norms: small structs of weight slots, and functions over them.  The dtype of the input is
 // the compute dtype; weights of any dtype are widened on the way (kernels/linear.h).
 
+#include "aten/low_rank.h"
 #include "kernels/epilogue.h"
 #include "kernels/matrix.h"
 #include "kernels/workspace.h"
@@ -19,6 +20,7 @@ struct Linear {
   at::Tensor weight;  // values of [out, in] as kernels/matrix.h says
   at::Tensor scales;  // undefined where the weight is not quantized
   at::Tensor bias;    // [out], undefined without
+  LowRanks adapters;  // that are added to the weight's product; filled and emptied by leases, as the others
   std::int64_t in = 0;
   std::int64_t out = 0;
 };
@@ -32,7 +34,7 @@ struct LinearShape {
 
 void declare(const weights::ParameterScope& scope, Linear& layer, LinearShape shape);
 
-kernels::Matrix matrix(const Linear& layer);  // the weight, while its group is leased
+kernels::Matrix matrix(const Linear& layer);  // the weight without adapters, while its group is leased
 
 // Functions with a Workspace leave their result in `y`, a tensor of the caller, and take what lives
 // meanwhile from there; those without allocate.

@@ -13,6 +13,10 @@ namespace at {
 class Tensor;
 }
 
+namespace sluice {
+struct LowRank;
+}
+
 namespace sluice::weights {
 
 // Rows of a matrix (or vector) that a group takes by themselves, so that a projection of gigabytes can be
@@ -30,6 +34,8 @@ struct Parameter {
   // must not be quantized.  Left undefined by a dense matrix.
   at::Tensor* scales = nullptr;
   RowRange rows = {};  // the slot gets these; of a quantized matrix whole blocks of its scales
+  // Where adapters of the matrix go (aten/low_rank.h; LowRanks); nullptr: it can have none.
+  std::vector<LowRank>* adapters = nullptr;
 };
 
 struct ParameterGroup {
@@ -52,10 +58,11 @@ class ParameterScope {
     group_->parameters.push_back({join(name), std::move(shape), &slot, nullptr, rows});
   }
 
-  // A matrix that may be quantized.
+  // A matrix that may be quantized, and have adapters where there is a place for them.
   void add_matrix(std::string_view name, at::Tensor& slot, at::Tensor& scales,
-                  std::vector<std::int64_t> shape, RowRange rows = {}) const {
-    group_->parameters.push_back({join(name), std::move(shape), &slot, &scales, rows});
+                  std::vector<std::int64_t> shape, RowRange rows = {},
+                  std::vector<LowRank>* adapters = nullptr) const {
+    group_->parameters.push_back({join(name), std::move(shape), &slot, &scales, rows, adapters});
   }
 
  private:

@@ -1,5 +1,7 @@
 #include "weights/weight_source.h"
 
+#include "aten/low_rank.h"
+
 #include <ATen/ATen.h>
 
 #include <utility>
@@ -17,6 +19,7 @@ WeightLease::~WeightLease() {
   for (const Parameter& parameter : group_->parameters) {
     *parameter.slot = at::Tensor();
     if (parameter.scales) *parameter.scales = at::Tensor();
+    if (parameter.adapters) parameter.adapters->clear();
   }
   if (give_back_) give_back_();
 }
