@@ -64,4 +64,11 @@ std::string checked_version(const Checkpoint& checkpoint) {
   return version;
 }
 
+bool same_release(std::string_view one, std::string_view other) {
+  std::vector<int> a = components(one), b = components(other);
+  a.resize(2);
+  b.resize(2);
+  return a == b;
+}
+
 }  // namespace sluice::ltx2

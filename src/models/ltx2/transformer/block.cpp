@@ -49,7 +49,7 @@ constexpr StreamNames kAudioNames = {"audio_attn1",
                                      "audio_a2v_cross_attn_scale_shift_table"};
 
 void declare_stream(const weights::ParameterScope& scope, StreamBlock& block, const TransformerConfig& config,
-                    const StreamConfig& own, const StreamConfig& other, const StreamNames& names) {
+                    const StreamConfig& own, const StreamConfig* other, const StreamNames& names) {
   nn::AttentionConfig self{.query_dim = own.width(),
                            .context_dim = own.width(),
                            .heads = own.heads,
@@ -60,19 +60,21 @@ void declare_stream(const weights::ParameterScope& scope, StreamBlock& block, co
                            .gated = own.gated_attention};
   nn::AttentionConfig text = self;
   text.context_dim = own.text_dim;
-  nn::AttentionConfig cross = self;  // both directions work at the audio stream's width
-  cross.context_dim = other.width();
-  cross.heads = config.audio.heads;
-  cross.head_dim = config.audio.head_dim;
   nn::declare(scope / names.self_attention, block.self_attention, self);
   nn::declare(scope / names.text_attention, block.text_attention, text);
-  nn::declare(scope / names.cross_attention, block.cross_attention, cross);
+  if (other) {
+    nn::AttentionConfig cross = self;  // both directions work at the audio stream's width
+    cross.context_dim = other->width();
+    cross.heads = config.audio.heads;
+    cross.head_dim = config.audio.head_dim;
+    nn::declare(scope / names.cross_attention, block.cross_attention, cross);
+    scope.add(names.cross_table, block.cross_table, {5, own.width()});
+  }
   nn::declare(
       scope / names.feed_forward, block.feed_forward,
       {.dim = own.width(), .inner = 4 * own.width(), .bias = own.ff_bias ? nn::Bias::yes : nn::Bias::no});
   scope.add(names.table, block.table, {own.text_modulation ? 9 : 6, own.width()});
   if (config.prompt_modulation()) scope.add(names.prompt_table, block.prompt_table, {2, own.width()});
-  scope.add(names.cross_table, block.cross_table, {5, own.width()});
 }
 
 // What the parts of a block share.
@@ -100,12 +102,10 @@ void self_attention(const BlockPass& pass, const StreamBlock& block, const Strea
   const Modulation& time = context.modulation.time;
   const kernels::Workspace::Scope scope(pass.workspace);
   const at::Tensor h = modulated(pass, x, time, block.table, kScaleSelf, kShiftSelf);
-  nn::attention(block.self_attention,
-                {.x = h,
-                 .bias = context.self_bias,
-                 .rope_q = &rope,
-                 .perturbation_mask = pass.context.perturbation_mask},
-                {.gate = time.row(block.table, kGateSelf, pass.workspace), .residual = x}, pass.workspace, x);
+  nn::attention(
+      block.self_attention,
+      {.x = h, .bias = context.self_bias, .rope_q = &rope, .perturbation_mask = context.perturbation_mask},
+      {.gate = time.row(block.table, kGateSelf, pass.workspace), .residual = x}, pass.workspace, x);
 }
 
 // Rows 0 and 1 of the prompt table (shift, scale), moved by the timestep where the model has a prompt AdaLN.
@@ -187,23 +187,27 @@ void feed_forward(const BlockPass& pass, const StreamBlock& block, const StreamC
 
 }  // namespace
 
-void declare(Block& block, const TransformerConfig& config, std::int64_t index) {
+void declare(Block& block, const TransformerConfig& config, Modalities modalities, std::int64_t index) {
   block.parameters.name = "transformer_blocks." + std::to_string(index);
   weights::ParameterScope scope(block.parameters, block.parameters.name);
-  declare_stream(scope, block.video, config, config.video, config.audio, kVideoNames);
-  declare_stream(scope, block.audio, config, config.audio, config.video, kAudioNames);
+  const bool both = modalities == Modalities::both;
+  if (has_video(modalities))
+    declare_stream(scope, block.video, config, config.video, both ? &config.audio : nullptr, kVideoNames);
+  if (has_audio(modalities))
+    declare_stream(scope, block.audio, config, config.audio, both ? &config.video : nullptr, kAudioNames);
 }
 
 void block_forward(const Block& block, const TransformerConfig& config, const BlockContext& context,
                    kernels::Workspace& workspace, Streams& x) {
   const BlockPass pass{config, context, workspace};
-  self_attention(pass, block.video, context.video, context.positions->video, x.video);
-  self_attention(pass, block.audio, context.audio, context.positions->audio, x.audio);
-  text_attention(pass, config.video, block.video, context.video, x.video);
-  text_attention(pass, config.audio, block.audio, context.audio, x.audio);
-  if (!context.isolate_modalities) cross_attention(pass, block, x);
-  feed_forward(pass, block.video, context.video, x.video);
-  feed_forward(pass, block.audio, context.audio, x.audio);
+  const bool video = x.video.defined(), audio = x.audio.defined();
+  if (video) self_attention(pass, block.video, context.video, context.positions->video, x.video);
+  if (audio) self_attention(pass, block.audio, context.audio, context.positions->audio, x.audio);
+  if (video) text_attention(pass, config.video, block.video, context.video, x.video);
+  if (audio) text_attention(pass, config.audio, block.audio, context.audio, x.audio);
+  if (video && audio && !context.isolate_modalities) cross_attention(pass, block, x);
+  if (video) feed_forward(pass, block.video, context.video, x.video);
+  if (audio) feed_forward(pass, block.audio, context.audio, x.audio);
 }
 
 }  // namespace sluice::ltx2

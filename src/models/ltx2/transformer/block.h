@@ -30,7 +30,8 @@ struct Block {
   weights::ParameterGroup parameters;
 };
 
-void declare(Block& block, const TransformerConfig& config, std::int64_t index);
+// With the parameters of the streams that it has.
+void declare(Block& block, const TransformerConfig& config, Modalities modalities, std::int64_t index);
 
 struct StreamModulation {
   Modulation time;        // 9 or 6 rows
@@ -39,27 +40,27 @@ struct StreamModulation {
   Modulation cross_gate;  // 1 row
 };
 
-struct StreamContext {  // what does not change from block to block
+struct StreamContext {  // what does not change from block to block, but for the perturbation
   StreamModulation modulation;
-  at::Tensor text;       // [batch, text tokens, text_dim]
-  at::Tensor text_bias;  // added to the scores; undefined: all text is seen
-  at::Tensor self_bias;  // [batch, 1, tokens, tokens]; undefined: none
+  at::Tensor text;               // [batch, text tokens, text_dim]
+  at::Tensor text_bias;          // added to the scores; undefined: all text is seen
+  at::Tensor self_bias;          // [batch, 1, tokens, tokens]; undefined: none
+  at::Tensor perturbation_mask;  // [batch, 1, 1]; undefined: this stream of the block is not perturbed
 };
 
 struct BlockContext {
   StreamContext video;
   StreamContext audio;
   const Positions* positions = nullptr;
-  at::Tensor perturbation_mask;  // [batch, 1, 1]; undefined: this block is not perturbed
   bool isolate_modalities = false;
 };
 
-struct Streams {
+struct Streams {     // undefined where the model works without the stream
   at::Tensor video;  // [batch, video tokens, video width]
   at::Tensor audio;  // [batch, audio tokens, audio width]
 };
 
-// Updates both streams in place.  What lives meanwhile comes from the workspace.
+// Updates the streams in place.  What lives meanwhile comes from the workspace.
 void block_forward(const Block& block, const TransformerConfig& config, const BlockContext& context,
                    kernels::Workspace& workspace, Streams& x);
 

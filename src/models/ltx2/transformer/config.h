@@ -9,6 +9,16 @@
 
 namespace sluice::ltx2 {
 
+// The streams that a model works with, or that something concerns.
+enum class Modalities { both, video, audio };
+
+constexpr bool has_video(Modalities modalities) {
+  return modalities != Modalities::audio;
+}
+constexpr bool has_audio(Modalities modalities) {
+  return modalities != Modalities::video;
+}
+
 struct StreamConfig {  // one of the two streams, video or audio
   std::int64_t in_channels = 0;
   std::int64_t out_channels = 0;

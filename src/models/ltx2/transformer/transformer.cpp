@@ -33,18 +33,19 @@ at::Tensor by_token(const at::Tensor& timestep) {
 
 }  // namespace
 
-Transformer::Transformer(TransformerConfig config) : config_(std::move(config)) {
+Transformer::Transformer(TransformerConfig config, Modalities modalities)
+    : config_(std::move(config)), modalities_(modalities) {
   entrance_.name = "transformer entrance";
   exit_.name = "transformer exit";
-  declare_ends(config_.video, video_, true);
-  declare_ends(config_.audio, audio_, false);
-  if (config_.keyframe_embedding) {
+  if (has_video(modalities)) declare_ends(config_.video, video_, true);
+  if (has_audio(modalities)) declare_ends(config_.audio, audio_, false);
+  if (config_.keyframe_embedding && has_video(modalities)) {
     weights::ParameterScope(entrance_).add("keyframes_abs_pos_embedding", keyframe_embedding_,
                                            {1, config_.video.width()});
   }
   blocks_ = std::vector<Block>(static_cast<std::size_t>(config_.num_layers));
   for (std::size_t index = 0; index < blocks_.size(); ++index) {
-    declare(blocks_[index], config_, static_cast<std::int64_t>(index));
+    declare(blocks_[index], config_, modalities, static_cast<std::int64_t>(index));
   }
 }
 
@@ -58,10 +59,12 @@ void Transformer::declare_ends(const StreamConfig& own, StreamEnds& ends, bool v
   if (config_.prompt_modulation() && config_.prompt_adaln) {
     declare(scope / (audio + "prompt_adaln"), ends.prompt, width, 2);
   }
-  declare(scope / (video ? "av_cross_attn_video_scale_shift" : "av_cross_attn_audio_scale_shift"), ends.cross,
-          width, 4);
-  declare(scope / (video ? "av_cross_attn_video_a2v_gate" : "av_cross_attn_audio_v2a_gate"), ends.cross_gate,
-          width, 1);
+  if (modalities_ == Modalities::both) {
+    declare(scope / (video ? "av_cross_attn_video_scale_shift" : "av_cross_attn_audio_scale_shift"),
+            ends.cross, width, 4);
+    declare(scope / (video ? "av_cross_attn_video_a2v_gate" : "av_cross_attn_audio_v2a_gate"),
+            ends.cross_gate, width, 1);
+  }
   if (config_.caption_projection) {
     auto caption = scope / (audio + "caption_projection");
     nn::declare(caption / "linear_1", ends.caption.linear_1, {.in = config_.caption_channels, .out = width});
@@ -89,8 +92,10 @@ StreamContext Transformer::stream_context(const StreamInput& input, const Stream
   context.modulation.time = modulation(ends.time, input.timestep);
   if (config_.prompt_modulation() && config_.prompt_adaln)
     context.modulation.prompt = modulation(ends.prompt, input.sigma);
-  context.modulation.cross = modulation(ends.cross, cross_timestep);
-  context.modulation.cross_gate = modulation(ends.cross_gate, cross_timestep * gate_factor);
+  if (modalities_ == Modalities::both) {
+    context.modulation.cross = modulation(ends.cross, cross_timestep);
+    context.modulation.cross_gate = modulation(ends.cross_gate, cross_timestep * gate_factor);
+  }
   context.text = input.text.to(dtype);
   if (config_.caption_projection) {
     at::Tensor text = take(workspace, context.text, ends.caption.linear_2.out);
@@ -113,17 +118,20 @@ BlockContext Transformer::enter(const Pass& pass, const Positions& positions, ke
     nn::linear(layer, latents, {}, workspace, stream);
     return stream;
   };
-  x.video = project(video_.proj_in, pass.video.latents);
-  x.audio = project(audio_.proj_in, pass.audio.latents);
-  if (config_.keyframe_embedding && pass.keyframe_mask.defined()) {
+  const bool video = has_video(modalities_), audio = has_audio(modalities_);
+  if (video) x.video = project(video_.proj_in, pass.video.latents);
+  if (audio) x.audio = project(audio_.proj_in, pass.audio.latents);
+  if (video && config_.keyframe_embedding && pass.keyframe_mask.defined()) {
     const at::Tensor marker = (pass.keyframe_mask > 0).to(x.video.scalar_type());
     x.video.addcmul_(marker, keyframe_embedding_.to(x.video.scalar_type()));
   }
   BlockContext context;
-  context.video = stream_context(pass.video, video_,
-                                 pass.cross_timestep ? pass.audio.sigma : pass.video.timestep, workspace);
-  context.audio = stream_context(pass.audio, audio_,
-                                 pass.cross_timestep ? pass.video.sigma : pass.audio.timestep, workspace);
+  if (video)
+    context.video = stream_context(pass.video, video_,
+                                   pass.cross_timestep ? pass.audio.sigma : pass.video.timestep, workspace);
+  if (audio)
+    context.audio = stream_context(pass.audio, audio_,
+                                   pass.cross_timestep ? pass.video.sigma : pass.audio.timestep, workspace);
   context.positions = &positions;
   context.isolate_modalities = pass.isolate_modalities;
   return context;
@@ -154,13 +162,16 @@ void Transformer::run_block(std::size_t index, const std::vector<Pass>& passes,
                             std::vector<BlockContext>& contexts, kernels::Workspace& workspace,
                             std::vector<Streams>& x) const {
   for (std::size_t i = 0; i < passes.size(); ++i) {
-    contexts[i].perturbation_mask = at::Tensor();
-    if (passes[i].perturbed_blocks.contains(static_cast<std::int64_t>(index))) {
+    const bool perturbed = passes[i].perturbed_blocks.contains(static_cast<std::int64_t>(index));
+    auto perturb = [&](const at::Tensor& stream, bool own, StreamContext& context) {
       const at::Tensor& mask = passes[i].perturbation_mask;
-      contexts[i].perturbation_mask = mask.defined()
-                                          ? mask.view({-1, 1, 1})
-                                          : at::zeros({x[i].video.size(0), 1, 1}, x[i].video.options());
-    }
+      context.perturbation_mask = at::Tensor();
+      if (!perturbed || !own || !stream.defined()) return;
+      context.perturbation_mask =
+          mask.defined() ? mask.view({-1, 1, 1}) : at::zeros({stream.size(0), 1, 1}, stream.options());
+    };
+    perturb(x[i].video, has_video(passes[i].perturbed_streams), contexts[i].video);
+    perturb(x[i].audio, has_audio(passes[i].perturbed_streams), contexts[i].audio);
     block_forward(blocks_[index], config_, contexts[i], workspace, x[i]);
   }
 }
@@ -171,8 +182,9 @@ std::vector<Streams> Transformer::forward(weights::WeightSource& source, const P
   for (const Pass& pass : passes) require_possible(pass);
   std::vector<Streams> velocities;
   for (const Pass& pass : passes) {
-    velocities.push_back({take(workspace, pass.video.latents, video_.proj_out.out),
-                          take(workspace, pass.audio.latents, audio_.proj_out.out)});
+    Streams& of = velocities.emplace_back();
+    if (has_video(modalities_)) of.video = take(workspace, pass.video.latents, video_.proj_out.out);
+    if (has_audio(modalities_)) of.audio = take(workspace, pass.audio.latents, audio_.proj_out.out);
   }
   const kernels::Workspace::Scope scope(workspace);
   std::vector<Streams> x(passes.size());
@@ -189,8 +201,8 @@ std::vector<Streams> Transformer::forward(weights::WeightSource& source, const P
   }
   auto lease = source.acquire(exit_);
   for (std::size_t i = 0; i < passes.size(); ++i) {
-    leave(video_, contexts[i].video, x[i].video, workspace, velocities[i].video);
-    leave(audio_, contexts[i].audio, x[i].audio, workspace, velocities[i].audio);
+    if (x[i].video.defined()) leave(video_, contexts[i].video, x[i].video, workspace, velocities[i].video);
+    if (x[i].audio.defined()) leave(audio_, contexts[i].audio, x[i].audio, workspace, velocities[i].audio);
   }
   return velocities;
 }
@@ -201,7 +213,10 @@ std::vector<Streams> Transformer::forward(weights::WeightSource& source, const P
   kernels::Workspace workspace;
   const kernels::Workspace::Scope scope(workspace);
   std::vector<Streams> velocities = forward(source, positions, passes, workspace, observer);
-  for (Streams& of : velocities) of = {of.video.clone(), of.audio.clone()};
+  for (Streams& of : velocities) {
+    for (at::Tensor* stream : {&of.video, &of.audio})
+      if (stream->defined()) *stream = stream->clone();
+  }
   return velocities;
 }
 

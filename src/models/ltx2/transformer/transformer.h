@@ -2,7 +2,8 @@
 // The audio-video transformer of LTX-2 (reference: LTX2VideoTransformer3DModel of diffusers 0.42.1): noisy
 // latents of both streams, text and a timestep in, velocities out (v = noise - x0).  The model owns no
 // weights; forward() leases them block by block, and all passes of a step go through a block together, so
-// that one lease serves them.
+// that one lease serves them.  With one modality alone the other's parameters are left out, and passes have
+// only that one's input; its result is that of a pass with isolated modalities.
 
 #include "models/ltx2/transformer/block.h"
 #include "weights/weight_source.h"
@@ -25,25 +26,27 @@ struct StreamInput {
   at::Tensor self_mask;  // [batch, tokens, tokens] in [0, 1]; undefined: none.  Video only
 };
 
-// One evaluation of the model; a step has one to four.
+// One evaluation of the model; a step has one to four for each of its clips.
 struct Pass {
-  StreamInput video;
+  StreamInput video;  // without latents where the model works without the stream
   StreamInput audio;
   at::Tensor keyframe_mask;  // [batch, video tokens, 1]; only for models with a keyframe embedding
   bool cross_timestep =
       true;  // cross-modal modulation follows the other stream's sigma (2.3); false: own timestep (2.0)
   bool isolate_modalities = false;
   std::set<std::int64_t> perturbed_blocks;  // spatio-temporal guidance
-  at::Tensor perturbation_mask;             // [batch], 0 = perturbed; undefined: all are
+  Modalities perturbed_streams = Modalities::both;
+  at::Tensor perturbation_mask;  // [batch], 0 = perturbed; undefined: all are
 };
 
 class Transformer {
  public:
-  explicit Transformer(TransformerConfig config);
+  explicit Transformer(TransformerConfig config, Modalities modalities = Modalities::both);
   Transformer(const Transformer&) = delete;
   Transformer& operator=(const Transformer&) = delete;
 
   const TransformerConfig& config() const { return config_; }
+  Modalities modalities() const { return modalities_; }
   std::vector<const weights::ParameterGroup*> groups() const;  // in the order of a pass
 
   // Told after each block with the streams of each pass; may throw to stop.
@@ -81,6 +84,7 @@ class Transformer {
                     kernels::Workspace& workspace, at::Tensor& velocity);
 
   TransformerConfig config_;
+  Modalities modalities_;
   StreamEnds video_;
   StreamEnds audio_;
   at::Tensor keyframe_embedding_;  // [1, width]
