@@ -1,11 +1,17 @@
 // video_vae/decode_*: normalized latents to frames; whole, streamed, and in the reference's tiles.
+// video_vae/encode_*: frames to latents; whole and streamed.
 #include "models/ltx2/video_vae/decode_clip.h"
+#include "models/ltx2/video_vae/encode_stream.h"
 #include "parity/registry.h"
 #include "support/fixture.h"
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
 #include <limits>
+#include <string>
+#include <utility>
+#include <vector>
 
 namespace sluice::parity {
 namespace {
@@ -89,10 +95,65 @@ Results run_tiled_decode(const Case& parity_case) {
   return results;
 }
 
+// Pushes the clip in parts of these lengths, again and again.
+ltx2::EncodedFrames encode_in_parts(const ltx2::VideoEncoder& encoder, weights::WeightSource& source,
+                                    const at::Tensor& video, const std::vector<std::int64_t>& parts,
+                                    std::int64_t piece) {
+  std::vector<at::Tensor> means, logvars;
+  ltx2::VideoEncodeStream stream(encoder, source, at::kFloat,
+                                 [&](const ltx2::EncodedFrames& latents) {
+                                   means.push_back(latents.mean);
+                                   logvars.push_back(latents.logvar);
+                                 },
+                                 {.frames = piece});
+  const std::int64_t count = video.size(2);
+  std::size_t part = 0;
+  for (std::int64_t start = 0; start < count;) {
+    const std::int64_t n = std::min(parts[part++ % parts.size()], count - start);
+    stream.push(video.narrow(2, start, n), start + n == count ? ltx2::Last::yes : ltx2::Last::no);
+    start += n;
+  }
+  return {.mean = at::cat(means, 2), .logvar = at::cat(logvars, 2)};
+}
+
+void claim_same(Results& results, const Case& parity_case, const std::string& how,
+                const ltx2::EncodedFrames& got) {
+  const at::Tensor& logvar = parity_case.wanted("logvar");
+  for (const auto& [name, tensor] :
+       {std::pair("mean", got.mean), std::pair("logvar", got.logvar.expand_as(logvar))}) {
+    const auto close =
+        test::all_close(tensor, parity_case.wanted(name), parity_case.manifest().outputs.at(name).tolerance);
+    results.claim(std::string(name) + " streamed " + how, static_cast<bool>(close), close.message());
+  }
+}
+
+Results run_video_encode(const Case& parity_case) {
+  const std::string where = parity_case.manifest().full_name();
+  const ltx2::VideoDecoder decoder(ltx2::VideoVaeConfig::parse(parity_case.config(), where));
+  const ltx2::VideoEncoder encoder(ltx2::VideoEncoderConfig::parse(parity_case.config(), where));
+  const auto source =
+      test::open_weights(parity_case.weights(), {&decoder.statistics_group(), &encoder.encoder_group()});
+  const at::Tensor& video = parity_case.input("video");
+  const ltx2::EncodedFrames whole =
+      ltx2::encode_video(encoder, *source, at::kFloat, video, {.frames = video.size(2)});
+  Results results;
+  results.add("mean", whole.mean);
+  results.add("logvar", whole.logvar.expand_as(parity_case.wanted("logvar")));
+  const auto lease = source->acquire(decoder.statistics_group());
+  results.add("latents_normalized",
+              ltx2::normalize(decoder.statistics(), decoder.config().scaling_factor, whole.mean));
+  claim_same(results, parity_case, "frame by frame",
+             encode_in_parts(encoder, *source, video, {1}, /*piece=*/1));
+  claim_same(results, parity_case, "in odd pieces",
+             encode_in_parts(encoder, *source, video, {3, 1, 5}, /*piece=*/3));
+  return results;
+}
+
 }  // namespace
 
 void add_video_vae(Registry& registry) {
   registry.add("video_vae", "decode_f", run_video_decode);
+  registry.add("video_vae", "encode_f", run_video_encode);
   registry.add("video_vae", "decode_tiled", run_tiled_decode);
   registry.add("video_vae", "decode_temporal_tiled", run_tiled_decode);
 }

@@ -2,6 +2,7 @@
 // The decoder of the video autoencoder (reference: AutoencoderKLLTX2Video of diffusers 0.42.1, decode half):
 // config and weight slots.  It computes nothing itself: decode_stream.h runs it over time.
 
+#include "models/ltx2/video_vae/blocks.h"
 #include "models/ltx2/video_vae/config.h"
 #include "models/ltx2/video_vae/latent_statistics.h"
 #include "nn/conv.h"
@@ -10,10 +11,6 @@
 #include <vector>
 
 namespace sluice::ltx2 {
-
-struct VideoResidualBlock {
-  nn::Conv conv1, conv2;
-};
 
 struct VideoUpBlock {
   nn::Conv upsampler;

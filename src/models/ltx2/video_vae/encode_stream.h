@@ -52,7 +52,7 @@ class VideoEncodeStream {
 };
 
 // The clip as one tensor.
-EncodedFrames encode_video(const VideoEncoder& encoder, weights::WeightSource& source,
-                           at::ScalarType compute, const at::Tensor& frames, EncodePiece piece = {});
+EncodedFrames encode_video(const VideoEncoder& encoder, weights::WeightSource& source, at::ScalarType compute,
+                           const at::Tensor& frames, EncodePiece piece = {});
 
 }  // namespace sluice::ltx2

@@ -2,9 +2,10 @@
 
 #include <ATen/ATen.h>
 #include <ATen/Dispatch.h>
+#include <ATen/OpMathType.h>
 #include <ATen/Parallel.h>
 
-#include <array>
+#include <algorithm>
 
 namespace sluice::ltx2 {
 namespace {
@@ -67,6 +68,62 @@ class Shuffler {
   const at::Tensor& out_;
 };
 
+// One row of groups at a time: what a position is made of lies at `places` positions of its frames.
+template <typename T>
+class Gatherer {
+ public:
+  Gatherer(const std::vector<FrameRef>& frames, Shuffle by, const std::vector<FrameRef>& skip,
+           std::int64_t mean_of, const at::Tensor& out)
+      : frames_(frames), by_(by), skip_(skip), mean_of_(mean_of), out_(out) {}
+
+  void row(std::int64_t clip, std::int64_t group, std::int64_t row) const {
+    const std::int64_t channels = out_.size(1), width = out_.size(4);
+    T* to = frame_values<T>(out_, clip, group) + row * width * channels;
+    std::vector<Sum> sums(static_cast<std::size_t>(channels));
+    for (std::int64_t w = 0; w < width; ++w) {
+      std::fill(sums.begin(), sums.end(), Sum(0));
+      for (std::int64_t place = 0; place < by_.places(); ++place)
+        add_means(at(skip_, clip, group, row, w, place), place, sums.data());
+      for (std::int64_t place = 0; place < by_.places(); ++place)
+        finish(at(frames_, clip, group, row, w, place), place, sums.data(), to + w * channels);
+    }
+  }
+
+ private:
+  using Sum = at::opmath_type<T>;
+
+  struct Position {
+    const T* values;
+    std::int64_t channels;
+  };
+
+  Position at(const std::vector<FrameRef>& frames, std::int64_t clip, std::int64_t group, std::int64_t row,
+              std::int64_t column, std::int64_t place) const {
+    const std::int64_t t = place / (by_.h * by_.w), h = place / by_.w % by_.h, w = place % by_.w;
+    const FrameRef& frame = frames[static_cast<std::size_t>(group * by_.t + t)];
+    const std::int64_t channels = frame.frames.size(1), position = (row * by_.h + h) * frame.frames.size(4);
+    return {frame_values<T>(frame, clip) + (position + column * by_.w + w) * channels, channels};
+  }
+
+  void add_means(Position from, std::int64_t place, Sum* sums) const {
+    for (std::int64_t c = 0; c < from.channels; ++c)
+      sums[(c * by_.places() + place) / mean_of_] += static_cast<Sum>(from.values[c]);
+  }
+
+  void finish(Position from, std::int64_t place, const Sum* sums, T* to) const {
+    for (std::int64_t c = 0; c < from.channels; ++c) {
+      const std::int64_t i = c * by_.places() + place;
+      to[i] = static_cast<T>(static_cast<Sum>(from.values[c]) + sums[i] / static_cast<Sum>(mean_of_));
+    }
+  }
+
+  const std::vector<FrameRef>& frames_;
+  Shuffle by_;
+  const std::vector<FrameRef>& skip_;
+  std::int64_t mean_of_;
+  const at::Tensor& out_;
+};
+
 }  // namespace
 
 std::int64_t frame_count(const at::Tensor& frames) {
@@ -114,6 +171,39 @@ at::Tensor unpatchify(const at::Tensor& given, std::int64_t patch) {
     });
   });
   return out;
+}
+
+at::Tensor space_to_depth(const std::vector<FrameRef>& frames, Shuffle by, const std::vector<FrameRef>& skip,
+                          std::int64_t mean_of) {
+  if (frames.empty()) return {};
+  const at::Tensor& x = frames.front().frames;
+  const std::int64_t groups = static_cast<std::int64_t>(frames.size()) / by.t;
+  at::Tensor out = at::empty({x.size(0), x.size(1) * by.places(), groups, x.size(3) / by.h, x.size(4) / by.w},
+                             x.options().memory_format(at::MemoryFormat::ChannelsLast3d));
+  AT_DISPATCH_FLOATING_TYPES_AND(at::kBFloat16, x.scalar_type(), "space_to_depth", [&] {
+    const Gatherer<scalar_t> gatherer(frames, by, skip, mean_of, out);
+    each_row(out, [&](auto clip, auto group, auto row) { gatherer.row(clip, group, row); });
+  });
+  return out;
+}
+
+void patchify(const at::Tensor& pixels, std::int64_t patch, const at::Tensor& to) {
+  const std::int64_t channels = pixels.size(1), width = to.size(4);
+  const at::IntArrayRef strides = pixels.strides();
+  AT_DISPATCH_FLOATING_TYPES_AND(at::kBFloat16, to.scalar_type(), "patchify", [&] {
+    each_row(to, [&](std::int64_t clip, std::int64_t frame, std::int64_t row) {
+      const float* picture = pixels.const_data_ptr<float>() + clip * strides[0] + frame * strides[2];
+      scalar_t* into = frame_values<scalar_t>(to, clip, frame) + row * width * to.size(1);
+      for (std::int64_t c = 0; c < channels; ++c) {
+        for (std::int64_t h = 0; h < patch; ++h) {
+          const float* from = picture + c * strides[1] + (row * patch + h) * strides[3];
+          for (std::int64_t w = 0; w < width * patch; ++w)
+            into[w / patch * to.size(1) + (c * patch + w % patch) * patch + h] =
+                static_cast<scalar_t>(from[w * strides[4]]);
+        }
+      }
+    });
+  });
 }
 
 }  // namespace sluice::ltx2

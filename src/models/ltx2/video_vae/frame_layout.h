@@ -1,7 +1,7 @@
 #pragma once
-// Frames as the decoder holds them from end to end: [batch, channels, n, height, width] with the channels of
-// a position side by side, a row's positions behind each other, and rows behind each other.  An undefined
-// tensor stands for no frames.
+// Frames as decoder and encoder hold them from end to end: [batch, channels, n, height, width] with the
+// channels of a position side by side, a row's positions behind each other, and rows behind each other.  An
+// undefined tensor stands for no frames.
 
 #include <ATen/core/Tensor.h>
 
@@ -44,5 +44,15 @@ at::Tensor depth_to_space(const at::Tensor& x, Shuffle shuffle, const std::vecto
 // The decoder's exit: [b, (c p_w p_h), t, h, w] -> [b, c, t, h · p, w · p], contiguous.  The column offset is
 // the slow one here.
 at::Tensor unpatchify(const at::Tensor& x, std::int64_t patch);
+
+// The encoder's way: frames in groups of p_t, [b, c, 1, h · p_h, w · p_w] each
+// -> [b, (c p_t p_h p_w), groups, h, w], to which the same of `skip` is added, as many frames, with every
+// `mean_of` neighbouring channels as their mean.  Rounded once.  Without frames: undefined.
+at::Tensor space_to_depth(const std::vector<FrameRef>& frames, Shuffle shuffle,
+                          const std::vector<FrameRef>& skip, std::int64_t mean_of);
+
+// The encoder's entry, unpatchify() the other way: [b, c, t, h · p, w · p], f32 in any layout, to frames as
+// they lie here, [b, (c p_w p_h), t, h, w] in f32 or bf16.
+void patchify(const at::Tensor& pixels, std::int64_t patch, const at::Tensor& to);
 
 }  // namespace sluice::ltx2

@@ -29,9 +29,9 @@ kernels::StoredValues stored(const at::Tensor& x) {
 void check(const ConvSize& size) {
   if (size.padding == SpatialPadding::zeros || std::min(size.height, size.width) > kConvTaps / 2) return;
   throw Error(ErrorKind::usage,
-              fmt::format("video decoder: a picture of {} x {} positions cannot be reflected at its border",
+              fmt::format("video vae: a picture of {} x {} positions cannot be reflected at its border",
                           size.width, size.height),
-              "decode a larger picture");
+              "use a larger picture");
 }
 
 // One push: everything in one block of memory, which only the next push takes again.
@@ -89,7 +89,7 @@ class Pass {
 
 std::int64_t TimeConv::frames_before() const {
   if (history_.defined()) return kConvHistory;
-  return config_.causal ? kConvHistory : kConvTaps / 2;
+  return config_.lead + (config_.causal ? kConvHistory : kConvTaps / 2);
 }
 
 std::int64_t TimeConv::frames_behind(Last last) const {

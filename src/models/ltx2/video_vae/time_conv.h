@@ -31,6 +31,8 @@ struct TimeConvConfig {
   History history = History::entered;
   bool causal = false;
   SpatialPadding padding = SpatialPadding::zeros;
+  // Copies of the first frame that stand before the clip as frames of their own: as many more come out.
+  std::int64_t lead = 0;
 };
 
 // A 3x3x3 convolution.  Causal: two copies of the first frame stand before the clip.  Otherwise one copy of
