@@ -15,7 +15,7 @@ std::uint8_t share(int a, int b) {
 }
 
 Channels channels_of(const FrameRows& rows, InkCoding inks) {
-  if (inks != InkCoding::none) return Channels::cmyk;
+  if (inks == InkCoding::stored || inks == InkCoding::as_ycck) return Channels::cmyk;
   return rows.is_grey() ? Channels::grey : Channels::rgb;
 }
 
@@ -42,7 +42,8 @@ void inks_to_rgb(std::span<const std::uint8_t> inks, std::span<std::uint8_t> rgb
 
 InkCoding take_ink_coding(const PictureHeader& header, std::span<std::byte> file) {
   constexpr std::byte kYcck{2}, kNothingLibavKnows{1};
-  if (!header.cmyk || header.pages != 1) return InkCoding::none;
+  if (!header.cmyk) return InkCoding::none;
+  if (header.format != PictureFormat::jpeg) return InkCoding::made_rgb;
   if (!header.adobe_transform_at) return InkCoding::stored;
   const std::byte transform = std::exchange(file[*header.adobe_transform_at], kNothingLibavKnows);
   return transform == kYcck ? InkCoding::as_ycck : InkCoding::stored;
@@ -56,7 +57,7 @@ PictureChannels::PictureChannels(const AVFrame& frame, InkCoding inks, const std
       plane_(static_cast<std::size_t>(frame.width)) {}
 
 void PictureChannels::row(int row, std::span<std::uint8_t> rgb) {
-  if (inks_ != InkCoding::none) return inks(row, rgb);
+  if (has_inks()) return inks(row, rgb);
   const bool converts = profile_ && profile_->converts();
   if (rows_.is_grey()) {
     rows_.grey(row, channels_);
@@ -98,7 +99,7 @@ std::vector<std::string> PictureChannels::told() const {
   if (rows_.has_many_bits()) told.push_back("more than 8 bits to 8");
   if (inks_ != InkCoding::none && !(profile_ && profile_->converts()))
     told.push_back("CMYK by the plain formula");
-  if (inks_ == InkCoding::none && rows_.is_grey()) told.push_back("grey to three channels");
+  if (!has_inks() && rows_.is_grey()) told.push_back("grey to three channels");
   if (profile_ && !profile_->told().empty()) told.push_back(profile_->told());
   if (was_clear_) told.push_back("alpha over black");
   return told;

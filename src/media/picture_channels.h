@@ -19,9 +19,10 @@ struct AVFrame;
 namespace sluice::media {
 
 enum class InkCoding {
-  none,     // no CMYK, or libav has made RGB of it
-  stored,   // four planes of light, as Adobe stores inks: 255 is no ink
-  as_ycck,  // cyan, magenta and yellow as YCbCr
+  none,      // no CMYK
+  made_rgb,  // libav has made RGB of it (TIFF)
+  stored,    // four planes of light, as Adobe stores inks: 255 is no ink
+  as_ycck,   // cyan, magenta and yellow as YCbCr
 };
 
 // How a CMYK JPEG stores its inks.  libav would turn them into RGB by the plain formula before a profile
@@ -38,6 +39,7 @@ class PictureChannels {
   std::vector<std::string> told() const;
 
  private:
+  bool has_inks() const { return inks_ == InkCoding::stored || inks_ == InkCoding::as_ycck; }
   void inks(int row, std::span<std::uint8_t> rgb);
   void put_over_black(int row, std::span<std::uint8_t> rgb);
 

@@ -71,7 +71,7 @@ std::vector<Tap> taps(const Side& side, int size) {
       taps[i].is_black = true;
       continue;
     }
-    const float source = std::max(scale * (static_cast<float>(at) + 0.5f) - 0.5f, 0.0f);
+    const float source = std::max(std::fma(scale, static_cast<float>(at) + 0.5f, -0.5f), 0.0f);
     const int first = std::min(static_cast<int>(source), side.from - 1);
     taps[i] = {.first = first,
                .second = std::min(first + 1, side.from - 1),

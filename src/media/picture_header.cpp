@@ -230,21 +230,26 @@ std::string_view format_name(PictureFormat format) {
 }
 
 PictureHeader read_picture_header(PictureFormat format, File file) {
-  switch (format) {
-    case PictureFormat::png:
-      return read_png(file);
-    case PictureFormat::jpeg:
-      return read_jpeg(file);
-    case PictureFormat::webp:
-      return read_webp(file);
-    case PictureFormat::gif:
-      return read_gif(file);
-    case PictureFormat::tiff:
-      return read_tiff(file);
-    case PictureFormat::bmp:
-      return read_bmp(file);
-  }
-  return {};
+  const auto read = [&]() -> PictureHeader {
+    switch (format) {
+      case PictureFormat::png:
+        return read_png(file);
+      case PictureFormat::jpeg:
+        return read_jpeg(file);
+      case PictureFormat::webp:
+        return read_webp(file);
+      case PictureFormat::gif:
+        return read_gif(file);
+      case PictureFormat::tiff:
+        return read_tiff(file);
+      case PictureFormat::bmp:
+        return read_bmp(file);
+    }
+    return {};
+  };
+  PictureHeader header = read();
+  header.format = format;
+  return header;
 }
 
 }  // namespace sluice::media

@@ -19,6 +19,7 @@ std::optional<PictureFormat> recognize_picture(std::span<const std::byte> first)
 std::string_view format_name(PictureFormat format);  // "png"
 
 struct PictureHeader {
+  PictureFormat format{};
   std::int64_t width = 0;  // as stored, before orientation; 0 where the file ends or breaks before its size
   std::int64_t height = 0;
   int orientation = 1;      // EXIF's, 1 to 8

@@ -12,7 +12,7 @@ extern "C" {
 }
 
 #include <algorithm>
-#include <array>
+#include <memory>
 
 namespace sluice::media {
 namespace {
@@ -32,13 +32,15 @@ FramePtr new_picture(AVPixelFormat format, int width, int height) {
 
 // swscale's own defaults, on purpose: BT.601 in limited range, colour samples by its bilinear filter.  The
 // reference converts so (PyAV's reformat), whatever the size, and the model learned from what that does.
-void convert(const AVFrame& from, std::uint8_t* const* to, const int* to_strides, AVPixelFormat format) {
+FramePtr convert(const AVFrame& from, AVPixelFormat format) {
+  FramePtr to = new_picture(format, from.width, from.height);
   const std::unique_ptr<SwsContext, FreeScaler> scaler(
       sws_getContext(from.width, from.height, static_cast<AVPixelFormat>(from.format), from.width,
                      from.height, format, SWS_BILINEAR, nullptr, nullptr, nullptr));
   if (scaler == nullptr) throw Error(ErrorKind::internal, "libswscale has no way between RGB and yuv420p");
-  check_libav(sws_scale(scaler.get(), from.data, from.linesize, 0, from.height, to, to_strides),
+  check_libav(sws_scale(scaler.get(), from.data, from.linesize, 0, from.height, to->data, to->linesize),
               "libswscale");
+  return to;
 }
 
 FramePtr to_yuv(const RgbFrame& picture, int width, int height) {
@@ -47,8 +49,7 @@ FramePtr to_yuv(const RgbFrame& picture, int width, int height) {
     std::copy_n(&picture.pixels[std::size_t{3} * picture.width * row], std::size_t{3} * width,
                 rgb->data[0] + std::ptrdiff_t{row} * rgb->linesize[0]);
   }
-  FramePtr yuv = new_picture(AV_PIX_FMT_YUV420P, width, height);
-  convert(*rgb, yuv->data, yuv->linesize, AV_PIX_FMT_YUV420P);
+  FramePtr yuv = convert(*rgb, AV_PIX_FMT_YUV420P);
   yuv->pts = 0;
   return yuv;
 }
@@ -112,9 +113,11 @@ Picture recompress(const Picture& picture, int crf) {
                  .height = height,
                  .pixels = std::vector<std::uint8_t>(std::size_t{3} * width * height),
                  .conversions = picture.conversions};
-  const std::array<std::uint8_t*, 4> to{result.pixels.data()};
-  const std::array<int, 4> strides{3 * width};
-  convert(*decoded, to.data(), strides.data(), AV_PIX_FMT_RGB24);
+  const FramePtr rgb = convert(*decoded, AV_PIX_FMT_RGB24);
+  const std::size_t row_bytes = std::size_t{3} * width;
+  for (int row = 0; row < height; ++row)
+    std::copy_n(rgb->data[0] + std::ptrdiff_t{row} * rgb->linesize[0], row_bytes,
+                &result.pixels[row_bytes * row]);
   return result;
 }
 
