@@ -8,18 +8,23 @@
 namespace sluice::sampling {
 namespace {
 
-struct Factors {  // of what makes the next sample
-  double sample = 0, x0 = 0, noise = 0;
+// Down to a sigma below the next one, as an Euler step; then the sample shrinks, so that with noise on top it
+// stands at the next one.  In f32 as the reference has it: near sigma 1 the noise is a small difference of
+// large squares, whose rounding shows.
+struct Parts {
+  float ratio = 0;  // of the sample in the Euler step; the rest is x0
+  float shrink = 1, noise = 0;
 };
 
-// Down to sigma `down`, below the next one, as an Euler step; then both parts shrink so that with the noise
-// on top the sample stands at sigma.to again.
-Factors factors_of(SigmaStep sigma, const AncestralOptions& options) {
-  const double from = sigma.from, to = sigma.to;
-  const double down = to * (1 + (to / from - 1) * options.eta);
-  const double shrink = options.eta > 0 ? (1 - to) / (1 - down) : 1;
-  const double noise = std::sqrt(std::max(to * to - down * down * shrink * shrink, 0.0));
-  return {shrink * down / from, shrink * (1 - down / from), options.eta > 0 ? noise * options.s_noise : 0};
+Parts parts_of(SigmaStep sigma, const AncestralOptions& options) {
+  const float down = sigma.to * (1 + (sigma.to / sigma.from - 1) * static_cast<float>(options.eta));
+  Parts parts{.ratio = down / sigma.from};
+  if (options.eta == 0) return parts;
+  const float clean = 1 - sigma.to, clean_down = 1 - down;
+  parts.shrink = clean / clean_down;
+  const float kept = down * down * (clean * clean) / (clean_down * clean_down);
+  parts.noise = std::sqrt(std::max(sigma.to * sigma.to - kept, 0.0F));
+  return parts;
 }
 
 }  // namespace
@@ -27,9 +32,10 @@ Factors factors_of(SigmaStep sigma, const AncestralOptions& options) {
 at::Tensor ancestral_step_to_x0(const at::Tensor& sample, const at::Tensor& x0, const at::Tensor& noise,
                                 SigmaStep sigma, const AncestralOptions& options) {
   if (sigma.to == 0) return x0.clone();
-  const Factors factors = factors_of(sigma, options);
-  at::Tensor next = (sample * factors.sample).add_(x0, factors.x0);
-  if (options.eta > 0) next.add_(noise, factors.noise);
+  const Parts parts = parts_of(sigma, options);
+  at::Tensor next = (sample * parts.ratio).add_(x0 * (1 - parts.ratio));
+  if (options.eta > 0)
+    next.mul_(parts.shrink).add_(noise * static_cast<float>(options.s_noise) * parts.noise);
   return next;
 }
 

@@ -1,6 +1,6 @@
 #pragma once
-// One ancestral Euler step of rectified flow: down further than the next sigma, and noise on top.  f32;
-// factors f64.  With  d = to · (1 + (to / from - 1) · eta),  a = (1 - to) / (1 - d):
+// One ancestral Euler step of rectified flow: down further than the next sigma, and noise on top.  f32.
+// With  d = to · (1 + (to / from - 1) · eta),  a = (1 - to) / (1 - d):
 //
 //   x' = a · (d / from · x + (1 - d / from) · x0) + sqrt(to² - d² a²) · s_noise · noise
 //

@@ -23,6 +23,7 @@ Registry every_runner() {
   add_audio_vae(registry);
   add_mel_frontend(registry);
   add_vocoder(registry);
+  add_upsampler(registry);
   add_pipeline(registry);
   return registry;
 }

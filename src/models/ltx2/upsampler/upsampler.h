@@ -1,9 +1,11 @@
 #pragma once
-// The latent upsampler (reference: LTX2LatentUpsamplerModel of diffusers 0.42.1): denormalised video latents to
-// such of twice the size, in space, time or both.  Its group norms average over the whole clip, so the clip
-// goes through as one.
+// The latent upsampler (reference: LTX2LatentUpsamplerModel of diffusers 0.42.1): denormalised video latents
+// to such of twice the size, in space, time or both.  Its group norms average over the whole clip, so the
+// clip goes through as one.
 
+#include "models/ltx2/upsampler/clip_norm.h"
 #include "models/ltx2/upsampler/config.h"
+#include "models/ltx2/upsampler/growth.h"
 #include "nn/conv.h"
 #include "weights/component.h"
 #include "weights/weight_source.h"
@@ -13,15 +15,15 @@
 #include <ATen/core/Tensor.h>
 
 #include <filesystem>
+#include <memory>
+#include <string>
 #include <vector>
 
 namespace sluice::ltx2 {
 
-struct LatentSize {
-  std::int64_t frames = 0;
-  std::int64_t height = 0;
-  std::int64_t width = 0;
-  bool operator==(const LatentSize&) const = default;
+struct UpsamplerBlock {
+  nn::Conv conv1, conv2;
+  GroupNorm norm1, norm2;
 };
 
 class LatentUpsampler {
@@ -32,26 +34,30 @@ class LatentUpsampler {
 
   const UpsamplerConfig& config() const { return config_; }
   std::vector<const weights::ParameterGroup*> groups() const;  // in the order of a pass
-  LatentSize upsampled(const LatentSize& size) const;
+  LatentSize upsampled(const LatentSize& size) const { return growth_.grown(size); }
+
+  // What else its files hold, and why it is not read; for weights::account().
+  static std::vector<weights::IgnoreRule> ignore_rules(const UpsamplerConfig& config);
 
   // latents: [1, in_channels, F, H, W], f32, denormalised -> the same of upsampled(size), f32.  `compute`:
-  // f32 or bf16; sums of the norms are f32.
+  // f32 or bf16; sums of the norms are f64.  Leases one group at a time.
   at::Tensor forward(weights::WeightSource& source, const at::Tensor& latents, at::ScalarType compute) const;
 
  private:
-  struct Norm {
-    at::Tensor weight, bias;
-  };
-  struct Block {
-    nn::Conv conv1, conv2;
-    Norm norm1, norm2;
-  };
+  void declare_blocks(std::vector<UpsamplerBlock>& blocks, const std::string& name);
+  at::Tensor run_blocks(weights::WeightSource& source, const std::vector<UpsamplerBlock>& blocks,
+                        std::size_t first_group, at::Tensor x) const;
+  at::Tensor initial(weights::WeightSource& source, const at::Tensor& latents, at::ScalarType compute) const;
+  at::Tensor final(weights::WeightSource& source, const at::Tensor& x) const;
+  NormSpan span() const { return config_.frame_by_frame ? NormSpan::frame : NormSpan::clip; }
 
   UpsamplerConfig config_;
+  Growth growth_;
   nn::Conv initial_conv_, final_conv_, upsample_;
-  Norm initial_norm_;
-  std::vector<Block> before_, after_;
-  std::vector<weights::ParameterGroup> groups_;
+  GroupNorm initial_norm_;
+  at::Tensor blur_;  // only where growth_.blurs()
+  std::vector<UpsamplerBlock> before_, after_;
+  std::vector<weights::ParameterGroup> groups_;  // initial, each before_, upsampler, each after_, final
 };
 
 // What forward() takes at most beside the weights in their files, with its input and result.
