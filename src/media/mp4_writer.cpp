@@ -5,6 +5,7 @@
 #include "media/libav.h"
 #include "media/sound_encoder.h"
 #include "media/sound_fit.h"
+#include "media/sound_rate.h"
 #include "media/video_encoder.h"
 
 #include <fmt/format.h>
@@ -48,7 +49,7 @@ AVStream& add_stream(AVFormatContext& muxer, const AVCodecContext& codec) {
 
 // Edit lists and the header's durations count in this scale: a common multiple, where it fits into the
 // format's 32 bits, states the lengths of picture and sound exactly.
-std::int64_t movie_timescale(Rational rate, const std::optional<StereoWave>& sound) {
+std::int64_t movie_timescale(Rational rate, const CodecPtr& sound) {
   std::int64_t common = std::lcm(rate.num, sound ? std::int64_t{sound->sample_rate} : std::int64_t{1});
   while (common < 1000) common *= 2;
   return common <= std::numeric_limits<std::int32_t>::max() ? common : rate.num;
@@ -63,6 +64,14 @@ VideoSettings video_settings(const Mp4Options& options) {
           .threads = options.threads};
 }
 
+// As long as the picture, at its own rate where the format has it.
+EncodedSound encode(const StereoWave& wave, const Mp4Options& options) {
+  check_wave(wave);
+  const int rate = mp4_sample_rate(wave.sample_rate);
+  if (rate != wave.sample_rate) return encode(resample_sound(wave, rate).wave(), options);
+  return encode_sound(wave, fit_sound(wave.samples(), rate, options.frames, options.rate).samples);
+}
+
 }  // namespace
 
 class Mp4Writer::File {
@@ -72,11 +81,7 @@ class Mp4Writer::File {
     if (options.frames <= 0)
       throw Error(ErrorKind::internal, fmt::format("an mp4 of {} frames", options.frames));
     EncodedSound sound;
-    if (options.sound) {
-      const StereoWave& wave = *options.sound;
-      sound = encode_sound(wave,
-                           fit_sound(wave.samples(), wave.sample_rate, options.frames, options.rate).samples);
-    }
+    if (options.sound) sound = encode(*options.sound, options);
     temporary_.emplace(target);
     open(options, sound);
     for (const PacketPtr& packet : sound.packets) write(*packet, *sound.codec, *sound_stream_);
@@ -115,7 +120,7 @@ class Mp4Writer::File {
 
     Dictionary settings;
     settings.set("movflags", "+faststart+use_metadata_tags");
-    settings.set("movie_timescale", fmt::format("{}", movie_timescale(options.rate, options.sound)));
+    settings.set("movie_timescale", fmt::format("{}", movie_timescale(options.rate, sound.codec)));
     check(avio_open(&muxer_->pb, url.c_str(), AVIO_FLAG_WRITE));
     check(avformat_write_header(muxer_.get(), settings.address()));
   }

@@ -1,11 +1,11 @@
 #pragma once
 // An mp4 that any player opens: H.264 (yuv420p, BT.709 limited range, exact constant rate) and, if there is
-// sound, AAC in stereo.  Frames are encoded as they come, so that no whole clip need exist.  Sound is given
-// before the first frame; it is brought to the picture's length at its end (see sound_fit.h) and both start
-// at 0 and end together. The file appears under its name in finish(), complete and with its index in front;
-// until then it has a temporary name, and destroying the writer removes it.  The same input gives the same
-// bytes.  One thread at a time. Whether the target may be written or overwritten is check_target's question
-// (base/temporary_file.h), asked earlier.
+// sound, AAC in stereo, at the sound's own rate where AAC knows it (mp4_sample_rate).  Frames are encoded as
+// they come, so that no whole clip need exist.  Sound is given before the first frame; it is brought to the
+// picture's length at its end (see sound_fit.h) and both start at 0 and end together. The file appears under
+// its name in finish(), complete and with its index in front; until then it has a temporary name, and
+// destroying the writer removes it.  The same input gives the same bytes.  One thread at a time. Whether the
+// target may be written or overwritten is check_target's question (base/temporary_file.h), asked earlier.
 
 #include <sluice/units.h>
 #include "media/rgb_frame.h"

@@ -10,12 +10,16 @@ extern "C" {
 }
 
 #include <algorithm>
-#include <cstring>
+#include <array>
 
 namespace sluice::media {
 namespace {
 
 constexpr std::int64_t kBitsPerSecond = 192'000;
+constexpr std::int64_t kMostBitsPerFrame = 2 * 6144, kFrameSamples = 1024;  // of AAC in stereo
+constexpr std::array kRates = {96'000, 88'200, 64'000, 48'000, 44'100, 32'000,
+                               24'000, 22'050, 16'000, 12'000, 11'025, 8'000};
+constexpr int kUsualRate = 48'000;
 
 CodecPtr open_codec(int sample_rate) {
   const AVCodec& encoder = find_encoder(kSoundEncoder);
@@ -23,23 +27,18 @@ CodecPtr open_codec(int sample_rate) {
   codec->sample_rate = sample_rate;
   codec->time_base = {1, sample_rate};
   codec->sample_fmt = AV_SAMPLE_FMT_FLTP;
-  codec->bit_rate = kBitsPerSecond;
+  codec->bit_rate = std::min(kBitsPerSecond, kMostBitsPerFrame * sample_rate / kFrameSamples);
   codec->flags |= AV_CODEC_FLAG_GLOBAL_HEADER | AV_CODEC_FLAG_BITEXACT;
   av_channel_layout_default(&codec->ch_layout, 2);
   if (avcodec_open2(codec.get(), &encoder, nullptr) < 0) {
     throw Error(ErrorKind::usage, fmt::format("AAC cannot have stereo sound at {} Hz", sample_rate),
-                "resample to 48000 Hz");
+                fmt::format("resample to {} Hz", mp4_sample_rate(sample_rate)));
   }
   return codec;
 }
 
-// Copies what the wave has of [begin, begin + count), clipped to [-1, 1]; silence beyond its end.
-void copy_channel(std::span<const float> channel, std::int64_t begin, std::int64_t count, std::uint8_t* to) {
-  auto* out = reinterpret_cast<float*>(to);
-  for (std::int64_t i = 0; i < count; ++i) {
-    auto at = static_cast<std::size_t>(begin + i);
-    out[i] = at < channel.size() ? std::clamp(channel[at], -1.0f, 1.0f) : 0.0f;
-  }
+std::span<float> plane(const AVFrame& frame, int channel) {
+  return {reinterpret_cast<float*>(frame.data[channel]), static_cast<std::size_t>(frame.nb_samples)};
 }
 
 FramePtr make_frame(const AVCodecContext& codec, const StereoWave& wave, std::int64_t begin,
@@ -51,8 +50,8 @@ FramePtr make_frame(const AVCodecContext& codec, const StereoWave& wave, std::in
   frame->pts = begin;
   check_libav(av_channel_layout_copy(&frame->ch_layout, &codec.ch_layout), "cannot allocate sound");
   check_libav(av_frame_get_buffer(frame.get(), 0), "cannot allocate sound");
-  copy_channel(wave.left, begin, count, frame->data[0]);
-  copy_channel(wave.right, begin, count, frame->data[1]);
+  copy_samples(wave.left, begin, plane(*frame, 0));
+  copy_samples(wave.right, begin, plane(*frame, 1));
   return frame;
 }
 
@@ -67,6 +66,17 @@ void drain(AVCodecContext& codec, std::vector<PacketPtr>& packets) {
 }
 
 }  // namespace
+
+int mp4_sample_rate(int sample_rate) {
+  return std::find(kRates.begin(), kRates.end(), sample_rate) == kRates.end() ? kUsualRate : sample_rate;
+}
+
+void copy_samples(std::span<const float> channel, std::int64_t begin, std::span<float> to) {
+  for (std::size_t i = 0; i < to.size(); ++i) {
+    const auto at = static_cast<std::size_t>(begin) + i;
+    to[i] = at < channel.size() ? std::clamp(channel[at], -1.0f, 1.0f) : 0.0f;
+  }
+}
 
 EncodedSound encode_sound(const StereoWave& wave, std::int64_t samples) {
   check_wave(wave);

@@ -21,21 +21,25 @@ struct SoundInfo {
   double seconds() const { return static_cast<double>(samples) / sample_rate; }
 };
 
-// Decodes nothing.  Error(bad_input) names the file: missing, no media file, no sound in it, empty, a rate
-// outside 8 to 192 kHz.
+// Decodes no more than libav does to describe the streams.  Error(bad_input) names the file: missing, no
+// media file, no sound in it, empty, a rate outside 8 to 192 kHz, channels that nobody can mix down.
 SoundInfo probe_sound(const std::filesystem::path& path);
 
 struct Sound {
   int sample_rate = 0;
-  std::vector<float> left, right;  // in [-1, 1]; integer samples of n bits are divided by 2^(n-1)
-  int stored_bits = 0;             // of integer samples: 8 to 32; 0 for float and lossy ones
+  // Integer samples of n bits are divided by 2^(n-1), so that they lie in [-1, 1); float and lossy ones are
+  // as they are decoded and may lie beyond.
+  std::vector<float> left, right;
+  int stored_bits = 0;                   // of integer samples: 8 to 32; 0 for float and lossy ones
   std::vector<std::string> conversions;  // "mono in both channels", "5.1 mixed down to stereo"
 
-  StereoWave wave() const { return {sample_rate, left, right}; }
+  StereoWave wave() const { return {sample_rate, left, right, Pcm::exact}; }
 };
 
-// Error(corrupt_file) where it is cut short or damaged; samples that are no finite numbers: Error(non_finite).
-// At most `most_seconds` are read: what is behind is left out.
+// As probe_sound(), and Error(corrupt_file) where it is cut short or damaged, with the time; samples that are
+// no finite numbers: Error(non_finite).  What the encoder of a lossy format put in front of the sound and
+// behind it is left out, where the file says how much that is.  At most `most_seconds` are read: what is
+// behind is left out.
 Sound read_sound(const std::filesystem::path& path, double most_seconds);
 
 }  // namespace sluice::media

@@ -71,8 +71,8 @@ void write_wav(const std::filesystem::path& target, const StereoWave& wave) {
   ByteRow row(kHeaderBytes + data_bytes);
   put_header(row, static_cast<std::uint32_t>(wave.sample_rate), static_cast<std::uint32_t>(data_bytes));
   for (std::size_t i = 0; i < wave.left.size(); ++i) {
-    row.u16(static_cast<std::uint16_t>(to_pcm16(wave.left[i])));
-    row.u16(static_cast<std::uint16_t>(to_pcm16(wave.right[i])));
+    row.u16(static_cast<std::uint16_t>(to_pcm16(wave.left[i], wave.pcm)));
+    row.u16(static_cast<std::uint16_t>(to_pcm16(wave.right[i], wave.pcm)));
   }
   TemporaryFile file(target);
   write_all(File::open_for_writing(file.path()), row.bytes(), file.target());

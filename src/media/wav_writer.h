@@ -1,5 +1,5 @@
 #pragma once
-// A WAV file: 16-bit PCM, stereo, at the wave's own rate and of its own length.
+// A WAV file: 16-bit PCM, stereo, at the wave's own rate and of its own length, rounded as the wave says.
 
 #include "media/stereo_wave.h"
 
