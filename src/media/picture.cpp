@@ -8,6 +8,7 @@
 #include "media/picture_channels.h"
 #include "media/picture_decoder.h"
 #include "media/picture_header.h"
+#include "media/stranger.h"
 
 #include <fmt/format.h>
 extern "C" {
@@ -15,8 +16,10 @@ extern "C" {
 }
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <optional>
+#include <string_view>
 
 namespace sluice::media {
 namespace {
@@ -24,6 +27,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr Bytes kMostFileBytes = GiB(1);
+constexpr Wanted kPicture{"a picture", "give the picture itself: a PNG, JPEG, WebP, TIFF or BMP file"};
 
 struct PictureFile {
   fs::path path;
@@ -32,20 +36,18 @@ struct PictureFile {
   PictureHeader header;  // where the format is known
 };
 
-Error not_a_picture(const fs::path& path, std::string_view what) {
-  return Error(ErrorKind::bad_input, fmt::format("{}: is {}, not a picture", path.string(), what),
-               "give the picture itself: a PNG, JPEG, WebP, TIFF or BMP file");
-}
-
-void refuse_stranger(const fs::path& path, std::span<const std::byte> first) {
+void refuse_other_media(const fs::path& path, std::span<const std::byte> first) {
+  constexpr std::array<std::string_view, 6> kStills = {"avif", "avis", "heic", "heix", "mif1", "msf1"};
+  refuse_stranger(path, kPicture);
+  if (!bytes::is_video(path)) return;
   const std::string_view start(reinterpret_cast<const char*>(first.data()), first.size());
-  if (bytes::is_video(path)) {
-    for (std::string_view brand : {"avif", "avis", "heic", "heix", "mif1", "msf1"})
-      if (start.substr(8, 4) == brand) throw not_a_picture(path, "HEIF or AVIF, which is not supported");
-    throw Error(ErrorKind::bad_input, fmt::format("{}: is a video, not a picture", path.string()),
-                "give it with --video");
+  if (std::ranges::find(kStills, start.substr(8, 4)) != kStills.end()) {
+    throw Error(ErrorKind::bad_input,
+                fmt::format("{}: is HEIF or AVIF, which is not supported", path.string()),
+                std::string(kPicture.remedy));
   }
-  if (auto impostor = bytes::recognize_impostor(first)) throw not_a_picture(path, impostor->what);
+  throw Error(ErrorKind::bad_input, fmt::format("{}: is a video, not a picture", path.string()),
+              "give it with --video");
 }
 
 // The whole file, once its first bytes are not something else's.
@@ -56,7 +58,7 @@ PictureFile read_file(const fs::path& path) {
                       .bytes = std::vector<std::byte>(std::min<Bytes>(size, bytes::kImpostorBytes))};
   read_exact(file, picture.bytes, 0, "the first bytes");
   picture.format = recognize_picture(picture.bytes);
-  if (!picture.format) refuse_stranger(path, picture.bytes);
+  if (!picture.format) refuse_other_media(path, picture.bytes);
   if (size > kMostFileBytes) {
     throw Error(ErrorKind::bad_input,
                 fmt::format("{}: has {}, more than the {} that a picture may have", path.string(),
@@ -99,7 +101,9 @@ void check_header(const PictureFile& file, const PictureLimits& limits) {
   if (header.frames > 1) {
     throw Error(ErrorKind::bad_input,
                 fmt::format("{}: is an animation of {} frames, not a picture", name, header.frames),
-                "give it with --video, or save one frame as a picture");
+                header.format == PictureFormat::webp
+                    ? "save one frame as a picture, or all as a video"
+                    : "give it with --video, or save one frame as a picture");
   }
   if (!header.whole || header.width <= 0 || header.height <= 0) {
     throw Error(ErrorKind::corrupt_file,

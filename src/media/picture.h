@@ -1,7 +1,7 @@
 #pragma once
 // A picture from a file as 8-bit sRGB, upright: PNG, JPEG, WebP, TIFF, BMP and whatever else libav decodes.
-// Orientation (EXIF) is applied, a colour profile is converted to sRGB, alpha is composited, grey becomes three
-// equal channels, 16 bits become 8, CMYK becomes RGB; what was done is told.
+// Orientation (EXIF) is applied, a colour profile is converted to sRGB, alpha is composited, grey becomes
+// three equal channels, 16 bits become 8, CMYK becomes RGB; what was done is told.
 
 #include "media/rgb_frame.h"
 
@@ -13,7 +13,7 @@
 namespace sluice::media {
 
 struct PictureLimits {
-  int smallest_side = 16;     // pixels
+  int smallest_side = 16;  // pixels
   int largest_side = 16384;
   std::int64_t most_pixels = std::int64_t{100} << 20;
 };
@@ -32,7 +32,7 @@ PictureInfo probe_picture(const std::filesystem::path& path, const PictureLimits
 struct Picture {
   int width = 0;
   int height = 0;
-  std::vector<std::uint8_t> pixels;     // [height][width][3]
+  std::vector<std::uint8_t> pixels;      // [height][width][3]
   std::vector<std::string> conversions;  // "turned by 90° (EXIF)", "alpha over black", "profile 'Display P3'"
 
   RgbFrame view() const { return {height, width, pixels}; }

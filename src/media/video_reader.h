@@ -19,9 +19,9 @@ struct ReadableVideo {
   int width = 0;  // upright
   int height = 0;
   double seconds = 0;
-  Rational rate;               // the file's own, mean where it varies
+  Rational rate;  // the file's own, mean where it varies
   bool variable_rate = false;
-  std::int64_t frames = 0;     // that come out at the rate asked for
+  std::int64_t frames = 0;  // that come out at the rate asked for
   bool has_sound = false;
   std::vector<std::string> conversions;  // "30 to 24 frames a second", "turned by 90°", "BT.601 …"
 };
