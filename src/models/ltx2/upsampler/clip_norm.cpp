@@ -31,8 +31,9 @@ struct Positions {
   std::int64_t end_of(std::int64_t block) const { return std::min((block + 1) * kBlock, count); }
 };
 
-struct Affine {  // x · gain + shift, of each channel
-  std::vector<float> gain, shift;
+// x · gain + shift, of each channel; f64, since both may be large where values hardly differ.
+struct Affine {
+  std::vector<double> gain, shift;
 };
 
 // Of each channel [values, squares], summed up over blocks in their order.
@@ -75,8 +76,8 @@ Affine affine_of(const GroupNorm& norm, const Positions<T>& x) {
     const double deviation = std::sqrt(std::max(squares / count - mean * mean, 0.0) + kEps);
     for (std::int64_t c = group * width; c < (group + 1) * width; ++c) {
       const double gain = weight.const_data_ptr<float>()[c] / deviation;
-      affine.gain.push_back(static_cast<float>(gain));
-      affine.shift.push_back(static_cast<float>(bias.const_data_ptr<float>()[c] - mean * gain));
+      affine.gain.push_back(gain);
+      affine.shift.push_back(bias.const_data_ptr<float>()[c] - mean * gain);
     }
   }
   return affine;
@@ -89,7 +90,7 @@ void apply(const Affine& affine, const Positions<T>& x) {
       for (std::int64_t c = 0; c < x.channels; ++c) {
         const auto channel = static_cast<std::size_t>(c);
         T& value = x.values[i * x.channels + c];
-        float y = plain_value(value) * affine.gain[channel] + affine.shift[channel];
+        auto y = static_cast<float>(plain_value(value) * affine.gain[channel] + affine.shift[channel]);
         if (x.skip) y += plain_value(x.skip[i * x.channels + c]);
         round_to(y / (1 + std::exp(-y)), value);
       }
