@@ -27,6 +27,7 @@ struct Layer {
   at::ScalarType dtype;  // that is computed with
   std::int64_t in, out;
   std::int64_t tokens = kTokens;
+  std::int64_t rank = 0;  // of an adapter beside the weight
 };
 
 enum class Weight { prepacked, f32, bf16, fp8, nf4 };
@@ -72,9 +73,14 @@ void measure_ours(benchmark::State& state, Layer layer, Weight kind) {
   at::Tensor x = take_rows(workspace, {layer.tokens, layer.in}, layer.dtype),
              y = take_rows(workspace, {layer.tokens, layer.out}, layer.dtype);
   x.copy_(at::randn({layer.tokens, layer.in}));
-  linear(x, weights[0], {}, {}, workspace, y);  // pages and caches
+  LowRanks adapters;
+  if (layer.rank > 0) {
+    adapters.push_back({.down = (at::randn({layer.rank, layer.in}) / 64).to(at::kBFloat16),
+                        .up = (at::randn({layer.out, layer.rank}) / 64).to(at::kBFloat16)});
+  }
+  linear(x, {weights[0], {}, adapters}, {}, workspace, y);  // pages and caches
   std::size_t next = 0;
-  for (auto _ : state) linear(x, weights[++next % weights.size()], {}, {}, workspace, y);
+  for (auto _ : state) linear(x, {weights[++next % weights.size()], {}, adapters}, {}, workspace, y);
   state.counters["GB/s of weights"] = benchmark::Counter(static_cast<double>(bytes_of(weights[0])) / 1e9,
                                                          benchmark::Counter::kIsIterationInvariantRate);
 }
@@ -93,9 +99,10 @@ void measure(benchmark::State& state, Layer layer, Weight kind) {
 }
 
 void add_arm(Layer layer, Weight kind) {
+  const std::string beside = layer.rank > 0 ? fmt::format("+lora{}", layer.rank) : "";
   const std::string name =
-      fmt::format("{}/{}x{}x{}/{}", layer.dtype == at::kFloat ? "f32" : "bf16", layer.tokens, layer.in,
-                  layer.out, kNames[static_cast<std::size_t>(kind)]);
+      fmt::format("{}/{}x{}x{}/{}{}", layer.dtype == at::kFloat ? "f32" : "bf16", layer.tokens, layer.in,
+                  layer.out, kNames[static_cast<std::size_t>(kind)], beside);
   benchmark::RegisterBenchmark(name.c_str(), [=](benchmark::State& state) { measure(state, layer, kind); })
       ->Iterations(layer.tokens < kTokens ? 24 : 3)
       ->Unit(benchmark::kMillisecond);
@@ -106,6 +113,7 @@ void add_arms() {
     for (const auto& [in, out] : {std::pair{4096, 4096}, {4096, 16384}, {16384, 4096}}) {
       for (const Weight kind : {Weight::prepacked, Weight::f32, Weight::bf16, Weight::fp8, Weight::nf4})
         add_arm({dtype, in, out}, kind);
+      add_arm({.dtype = dtype, .in = in, .out = out, .rank = 32}, Weight::bf16);
     }
     for (const std::int64_t tokens : {1, 26, 128}) {
       for (const Weight kind : {Weight::bf16, Weight::fp8, Weight::nf4})

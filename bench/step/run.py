@@ -130,6 +130,8 @@ def arms_of(arguments, folder):
                                                     "--output", folder / f"diffusers-{dtype}.safetensors", *step])]
     arms["step"] += [Arm(f"sluice-{f}", [arguments.bin / "bench_step", folder / f / "transformer", "--profile", "--warmup", 2, *step])
                      for f in ("fp8", "nf4")]
+    arms["step"] += [Arm(f"sluice-lora32-{d}", [arguments.bin / "bench_step", model / "transformer", "--dtype", d, "--lora-rank", 32,
+                                                "--warmup", 2, *step]) for d in ("bf16", "f32")]
     arms["video"] = []
     for dtype in arguments.decode_dtypes.split(","):
         arms["video"] += [Arm(f"sluice-{dtype}", [arguments.bin / "bench_decode", model / "vae", "--dtype", dtype, "--width", width,

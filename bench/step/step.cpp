@@ -1,6 +1,8 @@
 // One arm of bench/step/run.py: steps of the transformer in DIR (a diffusers component folder) on the inputs
 // of FILE.  Prints JSON: seconds, processor seconds and minor page faults of each step after the warm-up,
 // those of the mapped weights among them, and a checksum of the velocities; --output keeps the last ones.
+#include "random_adapters.h"
+
 #include "base/allocator.h"
 #include "bytes/format/writer.h"
 #include "kernels/work_timer.h"
@@ -36,6 +38,7 @@ struct Arguments {
   std::string model, inputs, output, dtype = "bf16";
   std::vector<std::int64_t> grid;
   double fps = 24;
+  std::int64_t lora_rank = 0;
   int steps = 5, warmup = 1, threads = 0;
   bool profile = false;
 };
@@ -97,8 +100,9 @@ void run(const Arguments& arguments) {
   weights::ComponentTable table = weights::whole_checkpoint("transformer", checkpoint);
   weights::gather_quantized(table);
   weights::account(table, model.groups());
-  const auto source =
-      weights::make_weight_source(table, std::make_shared<bytes::MappedCheckpoint>(checkpoint));
+  auto source = weights::make_weight_source(table, std::make_shared<bytes::MappedCheckpoint>(checkpoint));
+  if (arguments.lora_rank > 0)
+    source = std::make_unique<bench::RandomAdapters>(std::move(source), arguments.lora_rank, model.groups());
 
   const Checkpoint inputs = Checkpoint::open(arguments.inputs);
   ltx2::Pass pass{.video = stream(inputs, "", dtype), .audio = stream(inputs, "audio_", dtype)};
@@ -145,6 +149,7 @@ int main(int count, char** values) {
   app.add_option("--grid", arguments.grid, "latent frames, height, width")->expected(3)->required();
   app.add_option("--fps", arguments.fps, "frames a second");
   app.add_option("--dtype", arguments.dtype, "compute dtype")->check(CLI::IsMember({"f32", "bf16"}));
+  app.add_option("--lora-rank", arguments.lora_rank, "beside every matrix an adapter of this rank");
   app.add_option("--steps", arguments.steps, "timed steps");
   app.add_option("--warmup", arguments.warmup, "steps before them");
   app.add_flag("--profile", arguments.profile, "say how the last step's time divides by kind of work");

@@ -52,6 +52,9 @@ def step():
     base = median("step", "sluice-bf16")
     lines.append(f"Quantized weights, of bf16's time: fp8 {median('step', 'sluice-fp8') / base:.3f} x, "
                  f"nf4 {median('step', 'sluice-nf4') / base:.3f} x.  ")
+    beside = {d: median("step", f"sluice-lora32-{d}") / median("step", f"sluice-{d}") for d in ("bf16", "f32")}
+    lines.append("Adapters of rank 32 beside every matrix, of the time without: " +
+                 ", ".join(f"{dtype} {ratio:.3f} x" for dtype, ratio in beside.items()) + ".  ")
     errors = results["errors"]
     lines.append("Largest difference from diffusers in f32, of the largest value: " +
                  ", ".join(f"{name} {error:.1e}" for name, error in errors.items()) + ".  ")
