@@ -3,6 +3,11 @@
 #include "base/file.h"
 #include "media/byte_cursor.h"
 
+extern "C" {
+#include <libavutil/bswap.h>
+#include <libavutil/crc.h>
+}
+
 #include <algorithm>
 #include <cstdint>
 #include <span>
@@ -50,11 +55,10 @@ bool is_cut_wav(const File& file, Bytes size) {
   return true;
 }
 
-// An Ogg page: the mark, a version, its kind, 20 bytes of numbers, how many segments, their sizes, the
-// segments.
+// An Ogg page: the mark, a version, its kind, 16 bytes of numbers, a checksum, how many segments, their
+// sizes, the segments.
 constexpr std::string_view kPageMark = "OggS";
-constexpr std::size_t kKindAt = 5, kSegmentsAt = 26, kPageHeader = 27;
-constexpr unsigned char kLastOfStream = 4;
+constexpr std::size_t kChecksumAt = 22, kSegmentsAt = 26, kPageHeader = 27;
 constexpr Bytes kLargestPage = kPageHeader + 255 + 255 * 255;
 
 // Bytes that the page has; more than there are where its header is cut.
@@ -66,13 +70,25 @@ std::size_t page_size(std::string_view page) {
   return size;
 }
 
+// CRC-32, most significant bit first, over the page with zeros in its place.
+bool has_its_checksum(std::string page) {
+  const std::string stored = page.substr(kChecksumAt, 4);
+  ByteCursor cursor(std::as_bytes(std::span(stored)), ByteOrder::little);
+  std::fill_n(page.begin() + kChecksumAt, 4, '\0');
+  const std::uint32_t sum = av_crc(av_crc_get_table(AV_CRC_32_IEEE), 0,
+                                   reinterpret_cast<const std::uint8_t*>(page.data()), page.size());
+  return cursor.u32() == av_bswap32(sum);  // the table is for the other order of bytes
+}
+
+// Some programs do not mark the last page of a stream, so a file cut between pages looks whole.
 bool is_cut_ogg(const File& file, Bytes size) {
   const Bytes tail = std::min(size, kLargestPage);
   const std::string end = read_at(file, size - tail, tail);
   const std::size_t last = end.rfind(kPageMark);
   if (last == std::string::npos) return true;
   const std::string_view page = std::string_view(end).substr(last);
-  return page_size(page) > page.size() || (static_cast<unsigned char>(page[kKindAt]) & kLastOfStream) == 0;
+  const std::size_t whole = page_size(page);
+  return whole > page.size() || !has_its_checksum(std::string(page.substr(0, whole)));
 }
 
 }  // namespace

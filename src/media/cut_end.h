@@ -6,8 +6,8 @@
 namespace sluice::media {
 
 // A WAV file that is shorter than its header says, unless it says a size that stands for "written while it
-// was made"; an Ogg file whose last page is not whole, or not marked as its stream's last.  False for files
-// of other formats.  Error(io).
+// was made"; an Ogg file whose last page is not whole, or damaged.  False for files of other formats.
+// Error(io).
 bool lost_its_end(const std::filesystem::path& path);
 
 }  // namespace sluice::media

@@ -34,6 +34,10 @@ Error bad_input(const std::filesystem::path& path, const std::string& what, cons
   return {ErrorKind::bad_input, fmt::format("{}: {}", path.string(), what), hint};
 }
 
+Error no_samples(const std::filesystem::path& path) {
+  return bad_input(path, "its sound has no samples", kGiveSound);
+}
+
 bool is_lossless(AVCodecID codec) {
   const AVCodecDescriptor* descriptor = avcodec_descriptor_get(codec);
   return descriptor != nullptr && (descriptor->props & AV_CODEC_PROP_LOSSLESS) != 0;
@@ -205,8 +209,8 @@ class SoundDecoder {
   Sound ended() {
     decode(nullptr);
     check_length();
-    if (lost_its_end(file_.path())) throw broken("is cut short");
-    if (decoded() == 0) throw bad_input(file_.path(), "its sound has no samples", kGiveSound);
+    if (lost_its_end(file_.path())) throw broken("is cut short or damaged");
+    if (decoded() == 0) throw no_samples(file_.path());
     return cut();
   }
 
@@ -250,6 +254,7 @@ SoundInfo probe_sound(const std::filesystem::path& path) {
   const SoundFile file(path);
   SoundInfo info = file.info();
   if (info.samples == 0) info.samples = count_samples(file.demuxer(), file.stream());
+  if (info.samples == 0) throw no_samples(path);
   return info;
 }
 

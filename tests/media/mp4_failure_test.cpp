@@ -117,18 +117,6 @@ TEST(Mp4Failure, names_the_first_sample_that_is_no_number) {
   EXPECT_THAT(folder.names(), IsEmpty());
 }
 
-TEST(Mp4Failure, refuses_a_sampling_rate_that_aac_does_not_know) {
-  TestFolder folder;
-  TestTone tone(4800, 12345);
-  Mp4Options options = small_clip(9);
-  options.sound = tone.view();
-
-  Error error = error_of([&] { Mp4Writer(folder / "clip.mp4", options); });
-
-  EXPECT_EQ(error.kind(), ErrorKind::usage);
-  EXPECT_THAT(error.what(), HasSubstr("12345 Hz"));
-}
-
 TEST(Mp4Failure, names_a_folder_that_is_missing) {
   TestFolder folder;
 

@@ -41,6 +41,19 @@ TEST(Pcm16, clips_and_truncates_toward_zero) {
   EXPECT_EQ(to_pcm16(-0.5f), -16383);  // never -16384
 }
 
+TEST(Pcm16, exactly_gives_back_every_sample_of_16_bits) {
+  for (int sample = -32768; sample <= 32767; ++sample)
+    ASSERT_EQ(to_pcm16(static_cast<float>(sample) / 32768, Pcm::exact), sample);
+}
+
+TEST(Pcm16, exactly_rounds_to_the_nearest_and_clamps) {
+  EXPECT_EQ(to_pcm16(0.6f / 32768, Pcm::exact), 1);
+  EXPECT_EQ(to_pcm16(-0.6f / 32768, Pcm::exact), -1);
+  EXPECT_EQ(to_pcm16(0.4f / 32768, Pcm::exact), 0);
+  EXPECT_EQ(to_pcm16(1.0f, Pcm::exact), 32767);
+  EXPECT_EQ(to_pcm16(-3.0f, Pcm::exact), -32768);
+}
+
 std::int64_t little_endian(const std::string& bytes, std::size_t at, std::size_t count) {
   std::int64_t value = 0;
   for (std::size_t i = 0; i < count; ++i)
