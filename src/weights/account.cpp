@@ -1,5 +1,6 @@
 #include "weights/component.h"
 
+#include "weights/dtype.h"
 #include "weights/pieces.h"
 
 #include <sluice/error.h>
@@ -22,10 +23,6 @@ std::vector<std::int64_t> without_ones(std::span<const std::int64_t> shape) {
   std::copy_if(shape.begin(), shape.end(), std::back_inserter(kept),
                [](std::int64_t size) { return size != 1; });
   return kept;
-}
-
-bool can_compute_with(Dtype dtype) {
-  return dtype == Dtype::BF16 || dtype == Dtype::F16 || dtype == Dtype::F32;
 }
 
 void append_list(std::string& text, std::string_view what, const std::vector<std::string>& lines) {

@@ -35,6 +35,10 @@ constexpr std::pair<Dtype, at::ScalarType> kTypes[] = {
 
 }  // namespace
 
+bool can_compute_with(Dtype dtype) {
+  return dtype == Dtype::BF16 || dtype == Dtype::F16 || dtype == Dtype::F32;
+}
+
 bool has_file_dtype(at::ScalarType type) {
   return std::ranges::any_of(kTypes, [&](const auto& pair) { return pair.second == type; });
 }

@@ -1,6 +1,7 @@
 #include "weights/lora/lora_file.h"
 
 #include "base/text.h"
+#include "weights/dtype.h"
 #include "weights/lora/lora_names.h"
 #include "weights/lora/lora_scale.h"
 
@@ -81,10 +82,6 @@ Contents sort_out(const Checkpoint& checkpoint, Problems& problems) {
   for (const auto& [kind, tensor] : contents.others)
     problems.unusable.push_back(fmt::format("{}, as {}, is not supported", kind, in_quotes(tensor)));
   return contents;
-}
-
-bool can_compute_with(Dtype dtype) {
-  return dtype == Dtype::BF16 || dtype == Dtype::F16 || dtype == Dtype::F32;
 }
 
 // Whether both halves are there, are matrices of one rank, and can be computed with.
