@@ -1,4 +1,5 @@
 // A transformer with adapters beside its weights against the same one with the adapters merged into them.
+#include "kernels/low_rank.h"
 #include "kernels/widen.h"
 #include "models/ltx2/transformer/transformer.h"
 #include "support/random_transformer.h"
@@ -196,6 +197,24 @@ TEST_P(Adapted, leaves_its_files_as_they_are) {
 
   EXPECT_TRUE(test::file_content(folder_ / "model.safetensors") == model_bytes_);
   EXPECT_TRUE(test::file_content(folder_ / "adapter.safetensors") == before);
+}
+
+TEST_P(Adapted, takes_no_more_memory_within_a_step_than_is_planned) {
+  const LoraFile file = adapter("adapter.safetensors", 8, at::kFloat, 1);
+  const LoraFile* files[] = {&file};
+  auto used = [&](weights::WeightSource& source) {
+    kernels::Workspace workspace;
+    const kernels::Workspace::Scope scope(workspace);
+    model_.forward(source, positions_, {pass_}, workspace);
+    return workspace.most_used();
+  };
+  const Bytes without = used(*mapped());
+
+  const Bytes with = used(*make_lora_source(mapped(), files, model_.groups(), LoraResidence::mapped));
+
+  const std::int64_t ranks[] = {file.highest_rank};
+  EXPECT_GE(with, without);
+  EXPECT_LE(with, without + kernels::low_rank_scratch(24, ranks, at::kFloat));
 }
 
 INSTANTIATE_TEST_SUITE_P(Formats, Adapted,
