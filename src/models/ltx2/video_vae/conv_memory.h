@@ -1,6 +1,6 @@
 #pragma once
-// What a convolution of the decoder works in: its frames with their borders, and what products need.  One
-// block, used again by the next convolution (kernels/scratch.h).  From shapes alone: a decode uses what its
+// What a convolution works in: its frames with their borders, and what products need.  One
+// block, used again by the next convolution (kernels/scratch.h).  From shapes alone: a run uses what its
 // plan counted.
 
 #include "kernels/bordered_frames.h"
@@ -23,6 +23,7 @@ struct ConvSize {
   std::int64_t in = 0, out = 0;
   SpatialPadding padding = SpatialPadding::zeros;
 
+  std::int64_t positions() const { return batch * height * width; }  // of one frame of each clip
   std::int64_t frames_out() const { return frames > kConvHistory ? frames - kConvHistory : 0; }
   kernels::BorderedPicture picture() const;
   kernels::FrameConvShape shape() const;

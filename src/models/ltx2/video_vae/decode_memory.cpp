@@ -1,7 +1,6 @@
 #include "models/ltx2/video_vae/decode_memory.h"
 
-#include "kernels/block_list.h"
-#include "models/ltx2/video_vae/conv_memory.h"
+#include "models/ltx2/video_vae/stream_rehearsal.h"
 
 #include <sluice/error.h>
 #include <sluice/units.h>
@@ -10,7 +9,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <optional>
 #include <vector>
 
 namespace sluice::ltx2 {
@@ -24,9 +22,8 @@ struct StageShape {
   std::int64_t stride_t = 1;
   bool skips = false;  // an upsampler with a residual
 
-  std::int64_t area() const { return size.batch * size.height * size.width; }
-  std::int64_t in_frame() const { return size.in * area(); }  // values
-  std::int64_t out_frame() const { return size.out * area(); }
+  std::int64_t in_frame() const { return size.in * size.positions(); }  // values
+  std::int64_t out_frame() const { return size.out * size.positions(); }
 };
 
 std::int64_t element_bytes(at::ScalarType dtype) {
@@ -53,48 +50,11 @@ std::vector<StageShape> stage_shapes(const VideoVaeConfig& config, const LatentC
   return stages;
 }
 
-// Blocks as the memory pool of a run places them: what lies between blocks that stay is touched memory too.
-class Arena {
- public:
-  struct Block {
-    Bytes offset = 0;
-    bool taken = false;  // not for no bytes
-  };
-
-  Block take(std::int64_t bytes) {
-    if (bytes <= 0) return {};
-    const std::optional<Bytes> offset = blocks_.take(static_cast<Bytes>(bytes));
-    peak_ = std::max(peak_, blocks_.live());
-    return {offset.value(), true};
-  }
-  void give_back(Block& block) {
-    if (block.taken) blocks_.give_back(block.offset);
-    block = {};
-  }
-  void brief(std::int64_t bytes) {
-    Block block = take(bytes);
-    give_back(block);
-  }
-
-  std::int64_t peak() const { return static_cast<std::int64_t>(peak_); }
-  std::int64_t extent() const { return static_cast<std::int64_t>(blocks_.extent()); }
-
- private:
-  kernels::BlockList blocks_{Bytes{1} << 60};
-  Bytes peak_ = 0;
-};
-
-struct Frames {
-  std::int64_t count = 0;
-  Arena::Block block;
-};
-
-// Goes through a clip as VideoDecodeStream does, with blocks of bytes for tensors, taken and given back in
-// the same order.
+// Goes through a clip as VideoDecodeStream does.
 class Rehearsal {
  public:
   Rehearsal(const VideoVaeConfig& config, const LatentClip& clip, DecodeDtypes dtypes, PieceLimit limit)
-      : causal_(config.decoder_causal), compute_(dtypes.compute), limit_(limit) {
+      : stream_(config.decoder_causal, dtypes.compute), limit_(limit) {
     std::int64_t rate = 1;
     for (const StageShape& shape : stage_shapes(config, clip)) {
       stages_.push_back({shape, rate, {}, {}, shape.stride_t - 1});
@@ -104,82 +64,43 @@ class Rehearsal {
 
   const Arena& run(std::int64_t frames) {
     feed(0, {frames, {}}, Last::yes);
-    return arena_;
+    return stream_.arena();
   }
 
  private:
-  struct Conv {
-    bool running = false;  // has a history
-    Arena::Block history;
-  };
+  using Frames = RehearsedFrames;
+  using Old = StreamRehearsal::Old;
+  using Arrival = StreamRehearsal::Arrival;
+
   struct Stage {
     StageShape shape;
     std::int64_t rate;  // of its input
-    Conv conv1, conv2;
+    StreamRehearsal::Conv conv1, conv2;
     std::int64_t to_drop;
   };
-  enum class Old { free, keep };  // the history before, which a skip path may hold on to
 
   void feed(std::size_t index, Frames x, Last last);
   Frames push(Stage& stage, std::int64_t n, Last last);
-  Frames push_residual(Stage& stage, std::int64_t n, Last last);
-  Frames convolve(const StageShape& shape, Conv& conv, Frames x, Last last, Old old);
-  void work_in(std::int64_t bytes);
-  std::int64_t bytes(std::int64_t values) const { return values * element_bytes(compute_); }
 
-  bool causal_;
-  at::ScalarType compute_;
+  StreamRehearsal stream_;
   PieceLimit limit_;
   std::vector<Stage> stages_;
-  Arena arena_;
-  Arena::Block scratch_;  // what convolutions work in only grows
-  std::int64_t scratch_bytes_ = 0;
 };
 
-void Rehearsal::work_in(std::int64_t bytes) {
-  if (bytes <= scratch_bytes_) return;
-  arena_.give_back(scratch_);
-  scratch_ = arena_.take(bytes);
-  scratch_bytes_ = bytes;
-}
-
-// TimeConv::push.  `x` is given back before it convolves, if it has a block.
-Frames Rehearsal::convolve(const StageShape& shape, Conv& conv, Frames x, Last last, Old old) {
-  if (x.count == 0 && (last == Last::no || !conv.running)) return {};
-  const std::int64_t copies = causal_ ? kConvHistory : kConvTaps / 2;
-  ConvSize size = shape.size;
-  size.frames =
-      x.count + (conv.running ? kConvHistory : copies) + (last == Last::yes && !causal_ ? kConvTaps / 2 : 0);
-  // Latents lie channel by channel.
-  Arena::Block reordered = arena_.take(shape.kind == Kind::conv_in ? bytes(x.count * shape.in_frame()) : 0);
-  work_in(conv_memory(size, compute_).all());
-  Arena::Block kept = arena_.take(last == Last::no ? bytes(kConvHistory * shape.in_frame()) : 0);
-  if (old == Old::free) arena_.give_back(conv.history);
-  conv.history = kept;
-  conv.running = last == Last::no;
-  arena_.give_back(reordered);
-  arena_.give_back(x.block);
-  return {size.frames_out(), arena_.take(bytes(size.frames_out() * shape.out_frame()))};
-}
-
-Frames Rehearsal::push_residual(Stage& stage, std::int64_t n, Last last) {
-  Arena::Block old = stage.conv1.history;  // the skip path's, until the end
-  Frames h = convolve(stage.shape, stage.conv1, {n, {}}, last, Old::keep);
-  h = convolve(stage.shape, stage.conv2, h, last, Old::free);
-  arena_.give_back(old);
-  return h;
-}
-
-// Stage::push.
-Frames Rehearsal::push(Stage& stage, std::int64_t n, Last last) {
+// Stage::push.  Latents lie channel by channel.
+RehearsedFrames Rehearsal::push(Stage& stage, std::int64_t n, Last last) {
   const StageShape& shape = stage.shape;
-  if (shape.kind == Kind::residual) return push_residual(stage, n, last);
+  if (shape.kind == Kind::residual) return stream_.residual(shape.size, stage.conv1, stage.conv2, n, last);
   Arena::Block old = shape.skips ? stage.conv1.history : Arena::Block();
-  Frames h = convolve(shape, stage.conv1, {n, {}}, last, shape.skips ? Old::keep : Old::free);
+  Frames h =
+      stream_.convolve(shape.size, stage.conv1, {n, {}}, last,
+                       {.old = shape.skips ? Old::keep : Old::free,
+                        .arrival = shape.kind == Kind::conv_in ? Arrival::by_copy : Arrival::in_place});
   if (shape.kind != Kind::upsample) return h;
-  Arena::Block shuffled = arena_.take(bytes(h.count * shape.out_frame()));
-  arena_.give_back(h.block);
-  arena_.give_back(old);
+  Arena& arena = stream_.arena();
+  Arena::Block shuffled = arena.take(stream_.bytes(h.count * shape.out_frame()));
+  arena.give_back(h.block);
+  arena.give_back(old);
   const std::int64_t dropped = std::min(stage.to_drop, h.count * shape.stride_t);
   stage.to_drop -= dropped;
   return {h.count * shape.stride_t - dropped, shuffled};
@@ -187,23 +108,24 @@ Frames Rehearsal::push(Stage& stage, std::int64_t n, Last last) {
 
 // VideoDecodeStream::feed: `x` is given back with the last piece.
 void Rehearsal::feed(std::size_t index, Frames x, Last last) {
+  Arena& arena = stream_.arena();
   if (index == stages_.size()) {
-    arena_.brief(bytes(x.count * stages_.back().shape.out_frame()));  // unpatchified
-    arena_.give_back(x.block);
+    arena.brief(stream_.bytes(x.count * stages_.back().shape.out_frame()));  // unpatchified
+    arena.give_back(x.block);
     return;
   }
   const StageShape& shape = stages_[index].shape;
   const std::int64_t frame = std::max(shape.in_frame(), shape.out_frame());
-  const std::int64_t step = limit_.at(bytes(frame), stages_[index].rate);
+  const std::int64_t step = limit_.at(stream_.bytes(frame), stages_[index].rate);
   for (std::int64_t start = 0; start == 0 || start < x.count; start += step) {
     const std::int64_t end = std::min(x.count, start + step);
     const Last ends = end == x.count ? last : Last::no;
     Frames out = push(stages_[index], end - start, ends);
-    if (end == x.count) arena_.give_back(x.block);
+    if (end == x.count) arena.give_back(x.block);
     if (out.count || ends == Last::yes) {
       feed(index + 1, out, ends);
     } else {
-      arena_.give_back(out.block);
+      arena.give_back(out.block);
     }
   }
 }

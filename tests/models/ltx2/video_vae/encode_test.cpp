@@ -49,13 +49,13 @@ TEST_P(VideoEncodeStreaming, gives_the_whole_clips_latents_for_every_part_and_pi
     ASSERT_EQ(whole.mean.sizes(), (at::IntArrayRef{1, 16, (frames - 1) / 8 + 1, 2, 3}));
     ASSERT_EQ(whole.logvar.sizes(), (at::IntArrayRef{1, 1, (frames - 1) / 8 + 1, 2, 3}));
 
-    for (std::int64_t part : {std::int64_t{1}, std::int64_t{4}, std::int64_t{7}, frames})
-      for (std::int64_t piece = 1; piece <= frames; piece++) {
-        EncodedFrames got = small.streamed(clip, part, piece);
-        EXPECT_LE(test::error_of_max(got.mean, whole.mean), 1e-5)
-            << frames << " frames in parts of " << part << ", pieces of " << piece;
-        EXPECT_LE(test::error_of_max(got.logvar, whole.logvar), 1e-5);
-      }
+    for (std::int64_t piece = 1; piece <= frames; piece++) {
+      const std::int64_t part = 1 + piece * 5 % 7;
+      EncodedFrames got = small.streamed(clip, part, piece);
+      EXPECT_LE(test::error_of_max(got.mean, whole.mean), 1e-5)
+          << frames << " frames in parts of " << part << ", pieces of " << piece;
+      EXPECT_LE(test::error_of_max(got.logvar, whole.logvar), 1e-5);
+    }
   }
 }
 
