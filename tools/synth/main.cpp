@@ -4,6 +4,7 @@
 #include "synth/plan.h"
 #include "synth/sizes.h"
 #include "synth/text_encoder.h"
+#include "synth/upsampler.h"
 #include "synth/write.h"
 
 #include <sluice/error.h>
@@ -27,7 +28,9 @@ struct Arguments {
   std::string model_version = "2.3.0";
   std::vector<std::string> components;
   std::string text_encoder, tokenizer;
+  std::string upsampler, upsampler_kind = "spatial";
   std::optional<std::int64_t> blocks, text_layers, text_hidden, text_vocabulary;
+  std::optional<std::int64_t> upsampler_channels, upsampler_width, upsampler_blocks;
   std::uint64_t seed = 0;
   bool overwrite = false, dry_run = false;
 };
@@ -54,12 +57,24 @@ void declare(CLI::App& app, Arguments& to) {
   app.add_option("--text-hidden", to.text_hidden, "its width")->check(CLI::PositiveNumber);
   app.add_option("--text-vocabulary", to.text_vocabulary, "its embeddings")->check(CLI::PositiveNumber);
   app.add_option("--tokenizer", to.tokenizer, "a tokenizer.json to copy into it")->check(CLI::ExistingFile);
+  app.add_option("--upsampler", to.upsampler,
+                 "also, or only, a latent upsampler that fits the sizes: a file");
+  app.add_option("--upsampler-kind", to.upsampler_kind, "what it doubles: spatial, temporal or both")
+      ->check(CLI::IsMember({"spatial", "temporal", "both"}))
+      ->capture_default_str();
+  app.add_option("--upsampler-channels", to.upsampler_channels, "channels of its latents")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--upsampler-width", to.upsampler_width, "its channels inside, a multiple of 32")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--upsampler-blocks", to.upsampler_blocks, "its blocks, a stage")
+      ->check(CLI::PositiveNumber);
   app.add_flag("--overwrite", to.overwrite, "replace what is there");
   app.add_flag("--dry-run", to.dry_run, "print names, dtypes and shapes, write nothing");
   app.footer(
       "examples:\n"
       "  sluice-synth -o tiny.safetensors --text-encoder tiny-gemma --tokenizer tokenizer.json\n"
-      "  sluice-synth -o block-bench --blocks 4 --components transformer --layout diffusers");
+      "  sluice-synth -o block-bench --blocks 4 --components transformer --layout diffusers\n"
+      "  sluice-synth --upsampler up.safetensors --upsampler-channels 64");
 }
 
 synth::Sizes sizes_of(const Arguments& arguments) {
@@ -112,10 +127,22 @@ synth::Plan text_plan(const Arguments& arguments, const synth::Sizes& sizes,
   return plan;
 }
 
-// The checkpoint and the text encoder are plans of their own: each is written and replaced by itself.
+synth::Plan upsampler_plan(const Arguments& arguments, const synth::Sizes& sizes,
+                           const synth::PlanOptions& options) {
+  synth::UpsamplerSizes upsampler =
+      synth::upsampler_sizes(arguments.upsampler_channels.value_or(latent_channels(sizes)));
+  upsampler.width = arguments.upsampler_width.value_or(upsampler.width);
+  upsampler.blocks = arguments.upsampler_blocks.value_or(upsampler.blocks);
+  upsampler.spatial = arguments.upsampler_kind != "temporal";
+  upsampler.temporal = arguments.upsampler_kind != "spatial";
+  return plan_upsampler(arguments.upsampler, upsampler, options);
+}
+
+// The checkpoint, the text encoder and the upsampler are plans of their own: each is written and replaced by
+// itself.
 std::vector<synth::Plan> plans_of(const Arguments& arguments) {
-  if (arguments.output.empty() && arguments.text_encoder.empty())
-    throw Error(ErrorKind::usage, "nothing to write", "name --output, --text-encoder or both");
+  if (arguments.output.empty() && arguments.text_encoder.empty() && arguments.upsampler.empty())
+    throw Error(ErrorKind::usage, "nothing to write", "name --output, --text-encoder or --upsampler");
   const synth::Sizes sizes = sizes_of(arguments);
   const synth::PlanOptions options{.dtype = arguments.dtype == "f32" ? Dtype::F32 : Dtype::BF16,
                                    .model_version = arguments.model_version,
@@ -123,6 +150,7 @@ std::vector<synth::Plan> plans_of(const Arguments& arguments) {
   std::vector<synth::Plan> plans;
   if (!arguments.output.empty()) plans.push_back(checkpoint_plan(arguments, sizes, options));
   if (!arguments.text_encoder.empty()) plans.push_back(text_plan(arguments, sizes, options));
+  if (!arguments.upsampler.empty()) plans.push_back(upsampler_plan(arguments, sizes, options));
   return plans;
 }
 
