@@ -4,6 +4,7 @@
 #include "models/ltx2/files/key_map.h"
 #include "models/ltx2/files/version.h"
 #include "nn/json_file.h"
+#include "nn/metadata_config.h"
 #include "weights/quantized.h"
 
 #include <sluice/error.h>
@@ -15,22 +16,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using nlohmann::json;
-
-json metadata_config(const Checkpoint& checkpoint) {
-  const std::string where = checkpoint.path().string();
-  auto found = checkpoint.metadata().find("config");
-  if (found == checkpoint.metadata().end()) {
-    throw Error(ErrorKind::bad_input,
-                fmt::format("{}: the metadata has no 'config', so the model's sizes are unknown", where),
-                "use the file as published; a file re-saved by other tools may have lost its metadata");
-  }
-  json config = json::parse(found->second, nullptr, /*allow_exceptions=*/false);
-  if (!config.is_object()) {
-    throw Error(ErrorKind::bad_input, fmt::format("{}: 'config' in the metadata is no JSON object", where),
-                "use the file as published");
-  }
-  return config;
-}
 
 // One file a component (2.5) or a checkpoint without some of them.
 void require_components(const std::map<ComponentKind, ComponentFiles>& components, const std::string& where) {
@@ -89,7 +74,7 @@ void ModelFiles::open_single_file() {
   Checkpoint checkpoint = Checkpoint::open(path_);
   const std::string where = path_.string();
   version_ = checked_version(checkpoint);
-  const json config = metadata_config(checkpoint);
+  const json config = nn::metadata_config(checkpoint);
   const BlockNames blocks = vae_block_names(config.value("vae", json::object()), where);
 
   std::vector<std::string> strangers;

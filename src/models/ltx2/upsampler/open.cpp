@@ -1,5 +1,6 @@
 #include "models/ltx2/upsampler/upsampler.h"
 #include "nn/json_file.h"
+#include "nn/metadata_config.h"
 
 #include <sluice/error.h>
 
@@ -29,19 +30,6 @@ fs::path own_folder(const fs::path& path) {
       ErrorKind::bad_input,
       fmt::format("{}: the folder has neither config.json nor latent_upsampler/config.json", path.string()),
       std::string(kRemedy));
-}
-
-json metadata_config(const Checkpoint& checkpoint, const std::string& where) {
-  const auto found = checkpoint.metadata().find("config");
-  if (found == checkpoint.metadata().end())
-    throw Error(ErrorKind::bad_input,
-                fmt::format("{}: the metadata has no 'config', so the upsampler's sizes are unknown", where),
-                "use the file as published; a file re-saved by other tools may have lost its metadata");
-  json config = json::parse(found->second, nullptr, /*allow_exceptions=*/false);
-  if (!config.is_object())
-    throw Error(ErrorKind::bad_input, fmt::format("{}: 'config' in the metadata is no JSON object", where),
-                "use the file as published");
-  return config;
 }
 
 void check_class(const json& config, std::string_view wanted, const std::string& where) {
@@ -80,7 +68,7 @@ UpsamplerFile open_upsampler(const fs::path& path) {
   const std::string where = is_folder ? (weights_path / "config.json").string() : path.string();
   require_upsampler(checkpoint, weights_path.string());
   json config =
-      is_folder ? nn::read_json_file(weights_path / "config.json") : metadata_config(checkpoint, where);
+      is_folder ? nn::read_json_file(weights_path / "config.json") : nn::metadata_config(checkpoint);
   check_class(config, is_folder ? "LTX2LatentUpsamplerModel" : "LatentUpsampler", where);
   fill_width(config, checkpoint);
 
