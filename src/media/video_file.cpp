@@ -14,7 +14,7 @@ extern "C" {
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
+#include <cstdlib>
 #include <span>
 #include <string_view>
 
@@ -122,17 +122,27 @@ VideoFile::Scan count_times(const std::vector<PacketTime>& packets, const AVStre
   return {.timeline = std::move(timeline), .origin = std::nullopt};
 }
 
+// What the last packet says, if the one before says the truth about itself (libav guesses where a file does
+// not tell); else as long as the one before.
+std::int64_t last_duration(const std::vector<PacketTime>& sorted, std::int64_t PacketTime::*time,
+                           const AVStream& stream) {
+  const std::size_t count = sorted.size();
+  if (count > 1) {
+    const std::int64_t before = sorted[count - 1].*time - sorted[count - 2].*time;
+    const bool is_told = std::abs(sorted[count - 2].duration - before) <= 1;
+    return is_told && sorted.back().duration > 0 ? sorted.back().duration : before;
+  }
+  if (sorted.back().duration > 0 || rate_of(stream).num == 0) return sorted.back().duration;
+  return std::llround(1 / (rate_of(stream).value() * av_q2d(stream.time_base)));
+}
+
 VideoFile::Scan sort_times(std::vector<PacketTime> packets, std::int64_t PacketTime::*time,
                            const AVStream& stream) {
   std::ranges::stable_sort(packets, {}, time);
   const std::int64_t origin = packets.front().*time;
   Timeline timeline{.tick = {stream.time_base.num, stream.time_base.den}};
   for (const PacketTime& packet : packets) timeline.frames.push_back({packet.*time - origin, packet.is_key});
-  std::int64_t lasts = packets.back().duration;
-  const std::size_t count = timeline.frames.size();
-  if (lasts <= 0 && count > 1) lasts = timeline.frames[count - 1].at - timeline.frames[count - 2].at;
-  if (lasts <= 0 && rate_of(stream).num > 0)
-    lasts = std::llround(1 / (rate_of(stream).value() * timeline.tick.value()));
+  const std::int64_t lasts = last_duration(packets, time, stream);
   timeline.end = timeline.frames.back().at + std::max<std::int64_t>(lasts, 1);
   const bool is_shown_time = time == &PacketTime::pts;
   return {.timeline = std::move(timeline), .origin = is_shown_time ? std::optional(origin) : std::nullopt};
@@ -215,7 +225,7 @@ ReadableVideo VideoFile::describe(const Scan& scan, Rational rate) const {
       .width = size.width(),
       .height = size.height(),
       .seconds = timeline.seconds(),
-      .rate = rate_of(*stream_),
+      .rate = mean_rate(timeline, rate_of(*stream_)),
       .variable_rate = has_variable_rate(timeline),
       .frames = sampled_frames(timeline, rate),
       .has_sound = std::ranges::any_of(

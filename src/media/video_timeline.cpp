@@ -1,6 +1,9 @@
 #include "media/video_timeline.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <cmath>
 
 namespace sluice::media {
 namespace {
@@ -33,8 +36,11 @@ bool is_by(std::int64_t ticks, Rational tick, Rational rate, std::int64_t n) {
 }  // namespace
 
 std::int64_t sampled_frames(const Timeline& timeline, Rational rate) {
+  // The end is a sum of a time and a duration, each rounded.
+  const Rational less = tolerance(timeline.tick);
   const Moment end = early(timeline.end, timeline.tick);
-  const Wide num = end.num * rate.num, den = end.den * rate.den;
+  const Wide num = (end.num * less.den - Wide{less.num} * end.den) * rate.num,
+             den = end.den * less.den * rate.den;
   return std::max<std::int64_t>(1, static_cast<std::int64_t>((num + den - 1) / den));
 }
 
@@ -43,6 +49,19 @@ std::size_t frame_shown_at(const Timeline& timeline, Rational rate, std::int64_t
       std::partition_point(timeline.frames.begin(), timeline.frames.end(),
                            [&](const ShownFrame& frame) { return is_by(frame.at, timeline.tick, rate, n); });
   return after == timeline.frames.begin() ? 0 : static_cast<std::size_t>(after - timeline.frames.begin()) - 1;
+}
+
+Rational mean_rate(const Timeline& timeline, Rational stated) {
+  const std::size_t gaps = timeline.frames.size() - 1;
+  const double seconds =
+      gaps == 0 ? timeline.seconds() : static_cast<double>(timeline.frames.back().at) * timeline.tick.value();
+  const double mean = static_cast<double>(std::max<std::size_t>(gaps, 1)) / seconds;
+  const double rounding = mean * 2 * tolerance(timeline.tick).value() / seconds;
+  if (stated.num > 0 && std::abs(stated.value() - mean) <= rounding) return stated;
+  if (std::abs(std::round(mean) - mean) <= rounding && mean >= 0.5) return {std::llround(mean), 1};
+  constexpr double kMost = 1000;  // frames a second: beyond, and below a thousandth, no rate has a name
+  if (mean > 0.001 && mean < kMost) return parse_frame_rate(fmt::format("{:.3f}", mean));
+  return {std::llround(std::max(mean, 1.0)), 1};
 }
 
 bool is_one_to_one(const Timeline& timeline, Rational rate) {

@@ -32,6 +32,10 @@ std::int64_t sampled_frames(const Timeline& timeline, Rational rate);
 // The index of the frame that is shown at n / rate: the last that began by then.
 std::size_t frame_shown_at(const Timeline& timeline, Rational rate, std::int64_t n);
 
+// Frames a second, the mean where it varies: what the file states if its times agree with that as well as
+// their rounding lets them, else the nearest that has a name.
+Rational mean_rate(const Timeline& timeline, Rational stated);
+
 // Whether every frame comes out once, in order.
 bool is_one_to_one(const Timeline& timeline, Rational rate);
 
