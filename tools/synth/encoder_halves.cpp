@@ -41,35 +41,6 @@ std::int64_t shuffle(const std::string& type) {
 
 }  // namespace
 
-json video_encoder_config(const json& vae) {
-  ConfigReader read(vae, "vae");
-  Numbers layers, channels;
-  std::vector<std::string> types;
-  std::int64_t width = read.count("encoder_base_channels");
-  for (const json& entry : read.required<std::vector<json>>("encoder_blocks")) {
-    const auto name = entry.at(0).get<std::string>();
-    if (name == "res_x") {
-      layers.push_back(ConfigReader(entry.at(1), name).count("num_layers"));
-      continue;
-    }
-    channels.push_back(width *= ConfigReader(entry.at(1), name).count("multiplier"));
-    if (name == "compress_space_res")
-      types.emplace_back("spatial");
-    else if (name == "compress_time_res")
-      types.emplace_back("temporal");
-    else if (name == "compress_all_res")
-      types.emplace_back("spatiotemporal");
-    else
-      throw read.unsupported("encoder_blocks");
-  }
-  return {{"block_out_channels", channels},
-          {"layers_per_block", layers},
-          {"downsample_type", types},
-          {"down_block_types", std::vector<std::string>(types.size(), "LTX2VideoDownBlock3D")},
-          {"spatio_temporal_scaling", std::vector<bool>(types.size(), true)},
-          {"encoder_causal", true}};
-}
-
 std::vector<NamedShape> video_encoder(const json& config, std::int64_t base_channels) {
   ConfigReader read(config, "vae");
   const auto channels = read.required<Numbers>("block_out_channels");

@@ -12,9 +12,6 @@
 
 namespace sluice::synth {
 
-// What the encoder's block list in the metadata's vae object says under diffusers' keys.
-nlohmann::json video_encoder_config(const nlohmann::json& vae);
-
 // config: under diffusers' keys; base_channels: the width of conv_in, which they do not say.
 std::vector<NamedShape> video_encoder(const nlohmann::json& config, std::int64_t base_channels);
 std::vector<NamedShape> audio_encoder(const nlohmann::json& config);

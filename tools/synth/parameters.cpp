@@ -67,7 +67,6 @@ json component_config(ComponentKind kind, const Sizes& sizes) {
   };
   json config = ltx2::diffusers_config(kind, sizes.config, lookup, "the sizes");
   config["_class_name"] = ltx2::diffusers_class(kind);
-  if (kind == ComponentKind::vae) config.update(video_encoder_config(sizes.config.at("vae")));
   return config;
 }
 

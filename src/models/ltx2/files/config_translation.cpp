@@ -153,7 +153,9 @@ struct BlockList {
   std::vector<std::string> types;         // "spatial", "temporal", "spatiotemporal"
 };
 
-BlockList read_blocks(const ConfigReader& read, const char* key, std::string_view suffix) {
+enum class Unknown { refused, kept };  // types of samplers, under the name they have here
+
+BlockList read_blocks(const ConfigReader& read, const char* key, std::string_view suffix, Unknown unknown) {
   BlockList list;
   for (const json& entry : read.required<std::vector<json>>(key)) {
     if (!entry.is_array() || entry.size() != 2 || !entry[0].is_string()) throw read.unsupported(key);
@@ -174,10 +176,30 @@ BlockList read_blocks(const ConfigReader& read, const char* key, std::string_vie
       list.types.emplace_back("temporal");
     else if (name == fmt::format("compress_all{}", suffix))
       list.types.emplace_back("spatiotemporal");
-    else
+    else if (unknown == Unknown::refused)
       throw read.unsupported(key);
+    else
+      list.types.push_back(name);
   }
   return list;
+}
+
+// A file to decode with may lack the encoder, or have one of another kind: who encodes refuses it.
+void translate_video_encoder(const ConfigReader& read, json& out) {
+  if (!read.has("encoder_blocks")) return;
+  const BlockList encoder = read_blocks(read, "encoder_blocks", "_res", Unknown::kept);
+  const auto base = read.required<std::int64_t>("encoder_base_channels");
+  // diffusers has no key for the first width, which there is the latents'.
+  if (base != out.at("latent_channels")) out["encoder_base_channels"] = base;
+  std::vector<std::int64_t> channels;  // behind each sampler
+  std::int64_t width = base;
+  for (std::int64_t multiplier : encoder.multipliers) channels.push_back(width *= multiplier);
+  out["block_out_channels"] = channels;
+  out["layers_per_block"] = encoder.layers;
+  out["downsample_type"] = encoder.types;
+  out["down_block_types"] = std::vector<std::string>(encoder.types.size(), "LTX2VideoDownBlock3D");
+  out["spatio_temporal_scaling"] = std::vector<bool>(encoder.types.size(), true);
+  out["encoder_causal"] = true;  // fixed
 }
 
 json translate_vae(const json& metadata, const std::string& where) {
@@ -199,7 +221,9 @@ json translate_vae(const json& metadata, const std::string& where) {
       read.required<std::string>("spatial_padding_mode");  // official default: reflect
   out["encoder_spatial_padding_mode"] = read.value_or<std::string>("encoder_spatial_padding_mode", "zeros");
 
-  BlockList decoder = read_blocks(read, "decoder_blocks", "");
+  translate_video_encoder(read, out);
+
+  BlockList decoder = read_blocks(read, "decoder_blocks", "", Unknown::refused);
   std::int64_t width = read.required<std::int64_t>("decoder_base_channels");
   std::vector<std::int64_t> channels;  // before each sampler, from the pixel end
   for (std::int64_t multiplier : decoder.multipliers) channels.push_back(width *= multiplier);

@@ -1,6 +1,7 @@
 #include "models/ltx2/files/model_files.h"
 
 #include "bytes/format/writer.h"
+#include "models/ltx2/files/config_translation.h"
 #include "models/ltx2/files/key_map.h"
 #include "nn/json_file.h"
 
@@ -106,6 +107,43 @@ TEST_F(ModelFilesTest, translates_the_metadata_to_the_configs_of_the_folder) {
   }
   EXPECT_EQ(single.component(ComponentKind::vocoder).config.at("final_act_fn"), "clamp");
   EXPECT_EQ(single.version(), "2.3.0");
+}
+
+TEST_F(ModelFilesTest, translates_the_video_encoders_blocks_whole) {
+  ModelFiles single = ModelFiles::open(kCase / "model.safetensors");
+  ModelFiles folder = ModelFiles::open(kCase / "diffusers");
+  const json& translated = single.component(ComponentKind::vae).config;
+  const json& written = folder.component(ComponentKind::vae).config;
+
+  for (const char* key :
+       {"block_out_channels", "layers_per_block", "downsample_type", "down_block_types",
+        "spatio_temporal_scaling", "encoder_causal", "encoder_spatial_padding_mode", "in_channels"})
+    EXPECT_EQ(translated.at(key), written.at(key)) << key;
+  EXPECT_FALSE(translated.contains("encoder_base_channels"));
+}
+
+TEST(ConfigTranslation, keeps_the_name_of_a_sampler_of_the_encoder_that_is_unknown) {
+  json config = json::parse(Checkpoint::open(kCase / "model.safetensors").metadata().at("config"));
+  config["vae"]["encoder_blocks"][1][0] = "compress_space";
+  config["vae"]["encoder_base_channels"] = 8;
+
+  json vae = diffusers_config(
+      ComponentKind::vae, config, [](std::string_view) { return nullptr; }, "file");
+
+  EXPECT_EQ(vae.at("downsample_type"),
+            json({"compress_space", "temporal", "spatiotemporal", "spatiotemporal"}));
+  EXPECT_EQ(vae.at("encoder_base_channels"), 8);
+}
+
+TEST(ConfigTranslation, lets_a_file_be_without_a_video_encoder) {
+  json config = json::parse(Checkpoint::open(kCase / "model.safetensors").metadata().at("config"));
+  config["vae"].erase("encoder_blocks");
+
+  json vae = diffusers_config(
+      ComponentKind::vae, config, [](std::string_view) { return nullptr; }, "file");
+
+  EXPECT_FALSE(vae.contains("block_out_channels"));
+  EXPECT_TRUE(vae.contains("decoder_block_out_channels"));
 }
 
 TEST(KeyMap, keeps_the_names_of_scales_beside_those_of_their_weights) {
