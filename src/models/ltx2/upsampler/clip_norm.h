@@ -13,10 +13,10 @@ struct GroupNorm {  // [channels] each
 // What the statistics are taken over.
 enum class NormSpan { clip, frame };
 
-// clip: [frames, height, width, channels], contiguous, f32 or bf16, changed in place:
+// clip: [frames, height, width, channels], contiguous, f32 or bf16, changed in place to
 //   silu((x - mean) / sqrt(variance + 1e-5) · weight + bias (+ skip)),
-// mean and variance over 1/32 of the channels.  f64, its sums in an order of their own, whatever the threads;
-// silu f32, rounded once.  `skip`: of the clip's shape and dtype, or undefined.
+// mean and variance over 1/32 of the channels (kernels/group_norm.h).  `skip`: of the clip's shape and dtype,
+// or undefined.
 void norm_silu(const GroupNorm& norm, const at::Tensor& clip, NormSpan span, const at::Tensor& skip = {});
 
 }  // namespace sluice::ltx2
