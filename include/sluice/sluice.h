@@ -54,8 +54,53 @@ struct GuidanceRequest {
   std::optional<double> rescale;   // 0: off
 };
 
-// Values given from outside instead of computed or drawn, from a safetensors file with any of video_noise,
-// audio_noise, prompt_embeds, prompt_attention_mask, negative_prompt_embeds, negative_prompt_attention_mask.
+// How a step goes from one sigma to the next.
+enum class Sampler {
+  euler,
+  euler_ancestral,  // Euler with fresh noise in every step but the last
+  res_2s,           // second order with fresh noise: the model is evaluated twice a step
+};
+
+// A picture, or the frames of a video, that the clip has at `frame`.
+struct FrameCondition {
+  std::filesystem::path file;
+  std::int64_t frame = 0;  // of the clip, counted from 0; negative: from its end, -1 is the last one
+  double strength = 1.0;   // 0 … 1: how far what is made is held to it
+};
+
+// A clip that an adapter with references (IC-LoRA) takes its subject, structure or style from.
+struct ReferenceClip {
+  std::filesystem::path file;
+  double strength = 1.0;
+};
+
+enum class Fit {
+  crop,     // scaled until it covers the size, what is over is cut at both sides alike
+  pad,      // scaled until it fits inside, black around it
+  stretch,  // both sides by themselves
+};
+
+struct Adapter {  // LoRA
+  std::filesystem::path file;
+  double strength = 1.0;
+};
+
+struct SecondRange {  // [start, end)
+  double start = 0;
+  double end = 0;
+};
+
+// First at half width and height, then twice that, refined.
+struct TwoStageRequest {
+  std::filesystem::path upsampler;  // the latent upsampler x2
+  double adain = 0;                 // 0 … 1: how far its result is brought to the first stage's statistics
+  double tone_map = 0;              // 0 … 1: how far large values are brought in
+  std::vector<Adapter> adapters;    // of the second stage beside Request::adapters; a dev model needs one
+};
+
+// The streams that are made.
+enum class Streams { both, video, audio };
+
 struct Request {
   std::filesystem::path model;         // single file, folder of shards, diffusers folder
   std::filesystem::path text_encoder;  // a Gemma 3 folder; empty: the diffusers folder's own
@@ -64,7 +109,7 @@ struct Request {
 
   std::int64_t width = 768;  // multiples of 32
   std::int64_t height = 512;
-  std::int64_t frames = 121;  // 8k + 1
+  std::int64_t frames = 0;  // 8k + 1; 0: as long as what is given lasts (`audio`, `retake`), else 121
   Rational fps = {24, 1};
   std::uint64_t seed = 42;
 
@@ -74,6 +119,24 @@ struct Request {
   GuidanceRequest guidance;        // of the video
   GuidanceRequest audio_guidance;  // of the sound; empty values take the video's where that one is given
   std::vector<std::int64_t> stg_blocks;
+  Sampler sampler = Sampler::euler;
+
+  std::vector<FrameCondition> images;
+  std::vector<FrameCondition> videos;
+  std::int64_t frames_from = 0;  // the first frame taken of each video; negative: from its end
+  Fit fit = Fit::crop;
+  std::optional<int>
+      image_crf;                // of the H.264 round trip of pictures, 0: none; empty: what the model learned
+  std::filesystem::path audio;  // the sound: heard by the model, and in the result as it is
+  // Makes these seconds of the one video in `videos` anew; everything else, its sound included, stays.
+  std::optional<SecondRange> retake;
+  std::vector<ReferenceClip> references;
+  double reference_attention = 1.0;  // 0 … 1: how much the clip sees of its references
+  std::vector<Adapter> adapters;
+  std::optional<TwoStageRequest> two_stage;
+  Streams streams = Streams::both;
+  // Clips with the seeds seed, seed + 1, … that share every reading of the weights.
+  std::int64_t count = 1;
 
   ComputeDtype compute_dtype = ComputeDtype::automatic;
   ReadBackend read_backend = ReadBackend::automatic;  // automatic: weights are used where they lie, mapped
@@ -98,6 +161,8 @@ struct Request {
 
 // What a run leaves behind; an empty path leaves it out.  Every file appears under its name only when it is
 // complete.
+// With Request::count above 1 each name gets the clip's seed before its ending: "out-43.mp4"; one report
+// tells of all.
 struct Outputs {
   std::filesystem::path video;  // mp4
   bool sound = true;            // false: one stream, the sound is not decoded; the picture is the same
@@ -127,12 +192,13 @@ struct Outputs {
 std::string generate(const Request& request, const Outputs& outputs, Progress* progress = nullptr,
                      const CancelToken* cancel = nullptr);
 
-// Whether a plan says how long each phase takes: then this machine is measured, which computes for less than a
-// second and reads 64 MiB of the checkpoint.
+// Whether a plan says how long each phase takes: then this machine is measured, which computes for less than
+// a second and reads 64 MiB of the checkpoint.
 enum class Timing { none, measured };
 
-// What the request would need: for each phase where weights are, what is read, memory and time, as JSON; where
-// it does not fit, the smallest change that makes it fit.  Reads headers and configs only, but for `timing`.
+// What the request would need: for each phase where weights are, what is read, memory and time, as JSON;
+// where it does not fit, the smallest change that makes it fit.  Reads headers and configs only, but for
+// `timing`.
 std::string plan(const Request& request, const Outputs& outputs = {}, Timing timing = Timing::none);
 
 // The profile for this machine: what to ask for so that the request fits, as JSON; always answers, or
@@ -159,6 +225,13 @@ std::string encode(const EncodeRequest& request, Progress* progress = nullptr,
 
 // A request as it stands in a video's metadata (see Outputs::metadata), without files and threads.
 Request request_from_video(const std::filesystem::path& video);
+
+// What it was made with beside its model, to be given again: the flag, and all of it with name and place.
+struct GivenAgain {
+  std::string flag;  // "--image"
+  std::string text;  // "--image first.png@0:1"
+};
+std::vector<GivenAgain> files_of_video(const std::filesystem::path& video);
 
 // What a file or folder holds, as JSON: tensors, dtypes, shapes, metadata and model version of a checkpoint
 // (any safetensors file, folder or index), or streams and tags of a video.  Headers only.

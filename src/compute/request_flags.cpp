@@ -110,6 +110,8 @@ void RequestFlags::add_to(CLI::App& command) {
                   "decode these latents; no text encoder, no denoising")
       ->group(inputs);
 
+  given_.add_to(command);
+
   const char* clip = "Clip";
   command.add_option("--width", values_.width, "pixels, a multiple of 32")
       ->capture_default_str()
@@ -117,7 +119,10 @@ void RequestFlags::add_to(CLI::App& command) {
   command.add_option("--height", values_.height, "pixels, a multiple of 32")
       ->capture_default_str()
       ->group(clip);
-  command.add_option("--frames", values_.frames, "8k + 1")->capture_default_str()->group(clip);
+  command
+      .add_option("--frames", values_.frames,
+                  "8k + 1 (default 121, or as long as --audio or what is retaken)")
+      ->group(clip);
   command.add_option("--fps", fps_, "24, 23.976, 30000/1001, … (default 24)")->group(clip);
   command.add_option("--seed", seed_, "as PyTorch's CPU generator")->capture_default_str()->group(clip);
 
@@ -149,6 +154,8 @@ void RequestFlags::add_to(CLI::App& command) {
 
 Request RequestFlags::request() const {
   Request request = from_.empty() ? Request{} : request_from_video(from_);
+  given_.apply(request);
+  require_files_again();
   request.model = values_.model;
   request.text_encoder = values_.text_encoder;
   request.inject = values_.inject;
@@ -157,7 +164,12 @@ Request RequestFlags::request() const {
   if (given("--negative-prompt")) request.negative_prompt = values_.negative_prompt;
   if (given("--width")) request.width = values_.width;
   if (given("--height")) request.height = values_.height;
-  if (given("--frames")) request.frames = values_.frames;
+  if (given("--frames")) {
+    if (values_.frames == 0) {  // to the library that means: not given
+      throw Error(ErrorKind::usage, "--frames 0 is not 8k+1", "use 1 or more");
+    }
+    request.frames = values_.frames;
+  }
   if (given("--fps")) request.fps = parse_frame_rate(fps_);
   if (given("--seed")) request.seed = parse_seed(seed_);
   if (given("--variant")) request.variant = parse_variant(variant_);
@@ -184,6 +196,17 @@ Request RequestFlags::request() const {
   override_scales(request.guidance, guidance_);
   override_scales(request.audio_guidance, audio_guidance_);
   return request;
+}
+
+// A video's metadata tells which files it was made with, but not where they are.
+void RequestFlags::require_files_again() const {
+  if (from_.empty()) return;
+  for (const auto& [flag, text] : files_of_video(from_)) {
+    if (given(flag.c_str())) continue;
+    throw Error(ErrorKind::usage,
+                fmt::format("{} was made with '{}', which has to be given again", from_.string(), text),
+                fmt::format("add {}", text));
+  }
 }
 
 ComputeDtype parse_dtype(const std::string& text) {

@@ -1,6 +1,7 @@
 #pragma once
 // Flags of a request, and the values they take.
 
+#include "compute/given_flags.h"
 #include "compute/memory_flags.h"
 
 #include <sluice/sluice.h>
@@ -33,6 +34,7 @@ class RequestFlags {
 
  private:
   bool given(const char* name) const { return command_->count(name) > 0; }
+  void require_files_again() const;
 
   CLI::App* command_ = nullptr;
   Request values_;
@@ -40,6 +42,7 @@ class RequestFlags {
   std::string seed_ = "42", fps_, sigmas_, stg_blocks_, variant_ = "auto", dtype_ = "auto";
   WeightFlags reading_;
   MemoryFlags memory_;
+  GivenFlags given_;
   GuidanceRequest guidance_, audio_guidance_;
 };
 

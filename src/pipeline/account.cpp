@@ -1,6 +1,7 @@
 #include "pipeline/account.h"
 
 #include "aten/version.h"
+#include "pipeline/given_account.h"
 #include "pipeline/json_text.h"
 
 #include <ATen/core/Tensor.h>
@@ -27,22 +28,27 @@ GuidanceRequest scales_from(const json& scales) {
 
 }  // namespace
 
-json settled_request(const Request& request, const Settings& settings, int threads) {
-  std::vector<double> sigmas(settings.schedule.sigmas.begin(), settings.schedule.sigmas.end() - 1);
-  return {{"prompt", request.prompt},
-          {"negative_prompt", request.negative_prompt},
-          {"width", request.width},
-          {"height", request.height},
-          {"frames", request.frames},
-          {"fps", to_string(request.fps)},
-          {"seed", request.seed},
-          {"variant", settings.variant == Variant::dev ? "dev" : "distilled"},
-          {"sigmas", sigmas},
-          {"guidance", scales_json(settings.guidance.video)},
-          {"audio_guidance", scales_json(settings.guidance.audio)},
-          {"stg_blocks", settings.stg_blocks},
-          {"compute_dtype", settings.dtype == at::kBFloat16 ? "bf16" : "f32"},
-          {"threads", threads}};
+json settled_request(const PreparedRun& run) {
+  const Request& request = run.request;
+  const Settings& settings = run.settings;
+  const StageSettings& stage = settings.stages.front();
+  std::vector<double> sigmas(stage.schedule.sigmas.begin(), stage.schedule.sigmas.end() - 1);
+  json all = {{"prompt", request.prompt},
+              {"negative_prompt", request.negative_prompt},
+              {"width", request.width},
+              {"height", request.height},
+              {"frames", request.frames},
+              {"fps", to_string(request.fps)},
+              {"seed", request.seed},
+              {"variant", settings.variant == Variant::dev ? "dev" : "distilled"},
+              {"sigmas", sigmas},
+              {"guidance", scales_json(stage.guidance.video)},
+              {"audio_guidance", scales_json(stage.guidance.audio)},
+              {"stg_blocks", stage.stg_blocks},
+              {"compute_dtype", settings.dtype == at::kBFloat16 ? "bf16" : "f32"},
+              {"threads", run.threads}};
+  add_given(run, all);
+  return all;
 }
 
 json versions() {
@@ -73,14 +79,29 @@ std::map<std::string, std::string> video_tags(const json& request, const json& f
           {kTag, json_text(all, JsonLayout::one_line)}};
 }
 
-Request request_from_tags(const std::map<std::string, std::string>& tags, const std::string& where) {
+namespace {
+
+// The request in a video's tag.
+template <typename Read>
+auto read_tag(const std::map<std::string, std::string>& tags, const std::string& where, Read read) {
   auto tag = tags.find(kTag);
   if (tag == tags.end()) {
     throw Error(ErrorKind::bad_input, fmt::format("{}: the file does not tell how it was made", where),
                 "give a video that sluice made without --no-metadata");
   }
   try {
-    const json r = json::parse(tag->second).at("request");
+    return read(json::parse(tag->second).at("request"));
+  } catch (const json::exception& error) {
+    throw Error(ErrorKind::bad_input,
+                fmt::format("{}: the tag '{}' is damaged ({})", where, kTag, error.what()),
+                "give a video as sluice wrote it");
+  }
+}
+
+}  // namespace
+
+Request request_from_tags(const std::map<std::string, std::string>& tags, const std::string& where) {
+  return read_tag(tags, where, [](const json& r) {
     Request request;
     request.prompt = r.at("prompt");
     request.negative_prompt = r.at("negative_prompt");
@@ -96,12 +117,14 @@ Request request_from_tags(const std::map<std::string, std::string>& tags, const 
     request.stg_blocks = r.at("stg_blocks").get<std::vector<std::int64_t>>();
     request.compute_dtype = r.at("compute_dtype") == "bf16" ? ComputeDtype::bf16 : ComputeDtype::f32;
     request.threads = r.at("threads");
+    take_given(r, request);
     return request;
-  } catch (const json::exception& error) {
-    throw Error(ErrorKind::bad_input,
-                fmt::format("{}: the tag '{}' is damaged ({})", where, kTag, error.what()),
-                "give a video as sluice wrote it");
-  }
+  });
+}
+
+std::vector<GivenAgain> files_from_tags(const std::map<std::string, std::string>& tags,
+                                        const std::string& where) {
+  return read_tag(tags, where, [](const json& request) { return files_given(request); });
 }
 
 }  // namespace sluice::pipeline

@@ -1,7 +1,8 @@
 #pragma once
 // How a run gives account of itself: the request as it was settled, for report and metadata, and back.
 
-#include "pipeline/settings.h"
+#include "pipeline/given_account.h"
+#include "pipeline/prepared_run.h"
 
 #include <sluice/sluice.h>
 
@@ -9,12 +10,13 @@
 
 #include <map>
 #include <string>
+#include <vector>
 
 namespace sluice::pipeline {
 
 // Everything that decides the result, settled: prompt, sizes, seed, sigmas, guidance, dtype, threads.  No
 // paths.
-nlohmann::json settled_request(const Request& request, const Settings& settings, int threads);
+nlohmann::json settled_request(const PreparedRun& run);
 
 // {"sluice": …, "libtorch": …}
 nlohmann::json versions();
@@ -28,5 +30,7 @@ std::map<std::string, std::string> video_tags(const nlohmann::json& request,
 
 // From the "sluice" tag.  Error(bad_input) if `where` has none or it is damaged.
 Request request_from_tags(const std::map<std::string, std::string>& tags, const std::string& where);
+std::vector<GivenAgain> files_from_tags(const std::map<std::string, std::string>& tags,
+                                        const std::string& where);
 
 }  // namespace sluice::pipeline

@@ -60,6 +60,22 @@ void Backends::stage(const ComponentStaging& staging) {
 
 std::unique_ptr<weights::WeightSource> Backends::source(
     const weights::ComponentTable& table, std::span<const weights::ParameterGroup* const> order) {
+  return source(table, order, {}, weights::LoraResidence::mapped);
+}
+
+std::unique_ptr<weights::WeightSource> Backends::source(const weights::ComponentTable& table,
+                                                        std::span<const weights::ParameterGroup* const> order,
+                                                        std::span<const weights::LoraFile* const> adapters,
+                                                        weights::LoraResidence residence) {
+  auto own = plain_source(table, order);
+  if (!adapters.empty())
+    own = weights::make_lora_source(std::move(own), adapters, order, residence,
+                                    stage_options(passes_of(table)));
+  return std::make_unique<ObservedSource>(std::move(own), before_each_group_, bytes_read_);
+}
+
+std::unique_ptr<weights::WeightSource> Backends::plain_source(
+    const weights::ComponentTable& table, std::span<const weights::ParameterGroup* const> order) {
   const auto planned = staging_.find(table.name);
   ComponentStaging staging;
   if (planned != staging_.end()) {
@@ -69,31 +85,31 @@ std::unique_ptr<weights::WeightSource> Backends::source(
     staging.limits.resident_blocks = 0;
   }
   const bool to_map = staging.residence == Residence::mapped || staging.residence == Residence::window;
-  std::unique_ptr<weights::WeightSource> source;
   if (const Open& files = open(table.checkpoint, to_map); to_map && files.mapped) {
-    source = staging.residence == Residence::window
-                 ? weights::make_windowed_source(table, files.mapped, order)
-                 : weights::make_weight_source(table, files.mapped);
-  } else {
-    // Instead of a mapping that was refused: nothing stays but what is in use.
-    if (to_map) staging.limits = {.resident_blocks = 0};
-    source = staged(table, plan_stage(table, order, staging.limits), staging.passes);
+    return staging.residence == Residence::window ? weights::make_windowed_source(table, files.mapped, order)
+                                                  : weights::make_weight_source(table, files.mapped);
   }
-  return std::make_unique<ObservedSource>(std::move(source), before_each_group_, bytes_read_);
+  // Instead of a mapping that was refused: nothing stays but what is in use.
+  if (to_map) staging.limits = {.resident_blocks = 0};
+  return weights::make_staged_source(table, plan_stage(table, order, staging.limits),
+                                     stage_options(staging.passes));
 }
 
-std::unique_ptr<weights::WeightSource> Backends::staged(const weights::ComponentTable& table,
-                                                        weights::StagePlan plan, std::int64_t passes) {
-  return weights::make_staged_source(table, std::move(plan),
-                                     {.read = options_,
-                                      .loaded = [this](const LoadReport& report) { note(report); },
-                                      .warn =
-                                          [this](const std::string& warning) {
-                                            log_warning(warning);
-                                            add_once(warnings_, warning);
-                                          },
-                                      .cancel = cancel_,
-                                      .passes = static_cast<std::size_t>(passes)});
+std::int64_t Backends::passes_of(const weights::ComponentTable& table) const {
+  const auto planned = staging_.find(table.name);
+  return planned == staging_.end() ? 1 : planned->second.passes;
+}
+
+weights::StageOptions Backends::stage_options(std::int64_t passes) {
+  return {.read = options_,
+          .loaded = [this](const LoadReport& report) { note(report); },
+          .warn =
+              [this](const std::string& warning) {
+                log_warning(warning);
+                add_once(warnings_, warning);
+              },
+          .cancel = cancel_,
+          .passes = static_cast<std::size_t>(passes)};
 }
 
 Backends::Open& Backends::open(const Checkpoint& checkpoint, bool to_map) {

@@ -5,6 +5,7 @@
 #include "bytes/read/cache_watch.h"
 #include "bytes/read/mapped_checkpoint.h"
 #include "pipeline/staging.h"
+#include "weights/lora/lora_source.h"
 #include "weights/weight_source.h"
 
 #include <sluice/progress.h>
@@ -36,6 +37,11 @@ class Backends {
   // refuses.
   std::unique_ptr<weights::WeightSource> source(const weights::ComponentTable& table,
                                                 std::span<const weights::ParameterGroup* const> order);
+  // The same with adapters beside the weights.
+  std::unique_ptr<weights::WeightSource> source(const weights::ComponentTable& table,
+                                                std::span<const weights::ParameterGroup* const> order,
+                                                std::span<const weights::LoraFile* const> adapters,
+                                                weights::LoraResidence residence);
 
   // Error(corrupt_file) if any file changed since it was opened.
   void check() const;
@@ -58,10 +64,12 @@ class Backends {
     std::unique_ptr<bytes::CacheWatch> watch;         // of what is read, with `--cache drop`
   };
 
+  std::unique_ptr<weights::WeightSource> plain_source(const weights::ComponentTable& table,
+                                                      std::span<const weights::ParameterGroup* const> order);
   Open& open(const Checkpoint& checkpoint, bool to_map);
   void map(Open& files);  // leaves it unmapped where `auto` may read instead
-  std::unique_ptr<weights::WeightSource> staged(const weights::ComponentTable& table, weights::StagePlan plan,
-                                                std::int64_t passes);
+  std::int64_t passes_of(const weights::ComponentTable& table) const;
+  weights::StageOptions stage_options(std::int64_t passes);
   void note(const LoadReport& report);
 
   const ReadOptions options_;

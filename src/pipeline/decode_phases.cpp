@@ -54,14 +54,17 @@ ClipLatents unpack_latents(const ModelSet& models, Backends& backends, const Set
                            const Latents& latents) {
   c10::InferenceMode no_graph;
   ClipLatents clip;
-  {
+  if (latents.video.defined()) {
+    // Tokens of frames beside the grid are not part of the clip.
+    const at::Tensor grid = latents.video.narrow(1, 0, settings.video.tokens());
     const ltx2::VideoDecoder& decoder = *models.video_decoder;
     const weights::ParameterGroup* statistics = &decoder.statistics_group();
     auto source = backends.source(models.table(ComponentKind::vae), {&statistics, 1});
     auto lease = source->acquire(*statistics);
     clip.video = ltx2::denormalize(decoder.statistics(), decoder.config().scaling_factor,
-                                   sampling::unpack_video(latents.video, settings.video));
+                                   sampling::unpack_video(grid, settings.video));
   }
+  if (!latents.audio.defined()) return clip;
   const ltx2::AudioDecoder& decoder = *models.audio_decoder;
   const weights::ParameterGroup* statistics = &decoder.statistics_group();
   auto source = backends.source(models.table(ComponentKind::audio_vae), {&statistics, 1});

@@ -1,6 +1,7 @@
 #pragma once
 // From clean latents to sound and frames.  Frames are handed on as the decoder makes them.
 
+#include "media/stereo_wave.h"
 #include "models/ltx2/video_vae/decode_plan.h"
 #include "pipeline/backends.h"
 #include "pipeline/denoise.h"
@@ -28,6 +29,9 @@ ClipLatents unpack_latents(const ModelSet& models, Backends& backends, const Set
 struct Waveform {
   int sample_rate = 0;
   std::vector<float> left, right;
+  media::Pcm pcm = media::Pcm::reference;  // how 16-bit samples are made of it
+
+  media::StereoWave wave() const { return {sample_rate, left, right, pcm}; }
 };
 
 // Bytes that decode_sound() needs at most beside the weights in their files, for so many audio latents.

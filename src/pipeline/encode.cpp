@@ -79,7 +79,7 @@ std::string encode(const EncodeRequest& request, Progress* progress, const Cance
     results.emplace_back("hidden_states", states_of(encoder, backends, tokens, scalar_type(dtype),
                                                     observer(progress, cancel)));
   } else {
-    const ModelSet models = open_models(request.model, Sound::no);
+    const ModelSet models = open_models(request.model, {.sound = false});
     ltx2::require_text_encoder(models.connectors->config(), {.name = encoder.folder.string(),
                                                              .hidden_size = encoder.model->config.hidden_size,
                                                              .states = encoder.model->config.states()});

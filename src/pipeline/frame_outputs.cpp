@@ -20,7 +20,7 @@ FrameOutputs::FrameOutputs(const Request& request, const Outputs& outputs,
                             .rate = request.fps,
                             .frames = request.frames,
                             .metadata = std::move(tags)};
-  if (sound) options.sound = media::StereoWave{sound->sample_rate, sound->left, sound->right};
+  if (sound) options.sound = sound->wave();
   mp4_.emplace(outputs.video, options);
 }
 

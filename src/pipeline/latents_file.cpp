@@ -45,27 +45,54 @@ void warn_if_unfinished(const std::filesystem::path& path) {
   log_warning(fmt::format("{}: denoised for {} of {} steps only", path.string(), done->second, all->second));
 }
 
-KeptTensors content(const at::Tensor& video, const at::Tensor& audio, const char* layout, StepsDone steps) {
-  return {.tensors = {{kVideo, video}, {kAudio, audio}},
-          .metadata = {{"layout", layout},
-                       {"steps_done", std::to_string(steps.done)},
-                       {"steps", std::to_string(steps.of)}}};
+std::string name_of(const char* stream, std::size_t clip) {
+  return clip == 0 ? stream : fmt::format("{}.{}", stream, clip);
+}
+
+template <typename Clip>
+KeptTensors content(const std::vector<Clip>& clips, const char* layout, StepsDone steps) {
+  KeptTensors kept{.metadata = {{"layout", layout},
+                                {"steps_done", std::to_string(steps.done)},
+                                {"steps", std::to_string(steps.of)}}};
+  for (std::size_t i = 0; i < clips.size(); ++i) {
+    if (clips[i].video.defined()) kept.tensors[name_of(kVideo, i)] = clips[i].video;
+    if (clips[i].audio.defined()) kept.tensors[name_of(kAudio, i)] = clips[i].audio;
+  }
+  return kept;
+}
+
+template <typename Clip>
+std::vector<Clip> clips_of(const KeptTensors& kept, std::size_t count) {
+  auto find = [&](const char* stream, std::size_t clip) {
+    auto found = kept.tensors.find(name_of(stream, clip));
+    return found == kept.tensors.end() ? at::Tensor() : found->second;
+  };
+  std::vector<Clip> clips;
+  for (std::size_t i = 0; i < count; ++i)
+    clips.push_back({.video = find(kVideo, i), .audio = find(kAudio, i)});
+  return clips;
 }
 
 }  // namespace
 
-KeptTensors latents_content(const ClipLatents& latents, StepsDone steps) {
-  return content(latents.video, latents.audio, "video [B, C, F, H, W], audio [B, C, L, M], denormalized",
-                 steps);
+KeptTensors latents_content(const std::vector<ClipLatents>& clips, StepsDone steps) {
+  return content(clips, "video [B, C, F, H, W], audio [B, C, L, M], denormalized", steps);
 }
 
-KeptTensors latents_content(const Latents& latents, StepsDone steps) {
-  return content(latents.video, latents.audio, "video [B, tokens, C], audio [B, L, C * M], normalized",
-                 steps);
+KeptTensors latents_content(const std::vector<Latents>& clips, StepsDone steps) {
+  return content(clips, "video [B, tokens, C], audio [B, L, C * M], normalized", steps);
+}
+
+std::vector<ClipLatents> clips_in(const KeptTensors& kept, std::size_t count) {
+  return clips_of<ClipLatents>(kept, count);
+}
+
+std::vector<Latents> packed_clips_in(const KeptTensors& kept, std::size_t count) {
+  return clips_of<Latents>(kept, count);
 }
 
 void write_latents(const std::filesystem::path& path, const ClipLatents& latents, StepsDone steps) {
-  const KeptTensors file = latents_content(latents, steps);
+  const KeptTensors file = latents_content(std::vector{latents}, steps);
   weights::write_tensors(path, {file.tensors.rbegin(), file.tensors.rend()}, file.metadata);
 }
 
@@ -78,8 +105,13 @@ std::variant<ClipLatents, Latents> read_latents(const std::filesystem::path& pat
     return Latents{.video = take(tensors, kVideo, {1, v.tokens(), v.channels}, path),
                    .audio = take(tensors, kAudio, {1, a.length, a.channels * a.mel_bins}, path)};
   }
-  return ClipLatents{.video = take(tensors, kVideo, {1, v.channels, v.frames, v.height, v.width}, path),
-                     .audio = take(tensors, kAudio, {1, a.channels, a.length, a.mel_bins}, path)};
+  ClipLatents clip;
+  // One stream alone is enough for what only needs that.
+  if (tensors.contains(kVideo) || !tensors.contains(kAudio))
+    clip.video = take(tensors, kVideo, {1, v.channels, v.frames, v.height, v.width}, path);
+  if (tensors.contains(kAudio))
+    clip.audio = take(tensors, kAudio, {1, a.channels, a.length, a.mel_bins}, path);
+  return clip;
 }
 
 }  // namespace sluice::pipeline

@@ -8,6 +8,8 @@
 
 #include <fmt/format.h>
 
+#include <set>
+
 namespace sluice::pipeline {
 namespace {
 
@@ -20,6 +22,27 @@ weights::Accounting account_for(const ltx2::ModelFiles& files, ComponentKind kin
   auto unused = ltx2::unused_tensors(kind);
   ignore.insert(ignore.end(), unused.begin(), unused.end());
   return weights::account(files.component(kind).table, groups, ignore);
+}
+
+// What the model leaves out where only one stream is worked with.
+std::vector<weights::IgnoreRule> left_out(const ltx2::Transformer& model) {
+  if (model.modalities() == ltx2::Modalities::both) return {};
+  std::set<std::string> used;
+  for (const weights::ParameterGroup* group : model.groups())
+    for (const weights::Parameter& parameter : group->parameters) used.insert(parameter.name);
+  std::vector<weights::IgnoreRule> rules;
+  const ltx2::Transformer whole(model.config());
+  for (const weights::ParameterGroup* group : whole.groups())
+    for (const weights::Parameter& parameter : group->parameters)
+      if (!used.contains(parameter.name)) rules.push_back({parameter.name, "the other stream is left out"});
+  return rules;
+}
+
+// An encoder is bound instead of being ignored.
+void add(const std::vector<const weights::ParameterGroup*>& encoder, std::string_view prefix,
+         std::vector<const weights::ParameterGroup*>& groups, std::vector<weights::IgnoreRule>& ignored) {
+  groups.insert(groups.end(), encoder.begin(), encoder.end());
+  std::erase_if(ignored, [&](const weights::IgnoreRule& rule) { return rule.prefix == prefix; });
 }
 
 struct Width {
@@ -76,7 +99,7 @@ sampling::AudioRate ModelSet::audio_rate() const {
           .downsample = config.audio_scale};
 }
 
-ModelSet open_models(const fs::path& path, Sound sound) {
+ModelSet open_models(const fs::path& path, const ModelNeeds& needs) {
   ModelSet models{.files = ltx2::ModelFiles::open(path)};
   auto component = [&](ComponentKind kind) -> const ltx2::ComponentFiles& {
     return models.files.component(kind);
@@ -86,7 +109,7 @@ ModelSet open_models(const fs::path& path, Sound sound) {
   };
 
   models.transformer = std::make_unique<ltx2::Transformer>(
-      config_of(ComponentKind::transformer, ltx2::TransformerConfig::parse));
+      config_of(ComponentKind::transformer, ltx2::TransformerConfig::parse), needs.modalities);
   models.connectors =
       std::make_unique<ltx2::Connectors>(config_of(ComponentKind::connectors, ltx2::ConnectorsConfig::parse));
   models.video_decoder =
@@ -96,15 +119,25 @@ ModelSet open_models(const fs::path& path, Sound sound) {
 
   auto& accounting = models.accounting;
   const auto& files = models.files;
-  accounting[ComponentKind::transformer] =
-      account_for(files, ComponentKind::transformer, models.transformer->groups());
+  accounting[ComponentKind::transformer] = account_for(
+      files, ComponentKind::transformer, models.transformer->groups(), left_out(*models.transformer));
   accounting[ComponentKind::connectors] =
       account_for(files, ComponentKind::connectors, models.connectors->groups());
-  accounting[ComponentKind::vae] = account_for(files, ComponentKind::vae, models.video_decoder->groups(),
-                                               ltx2::VideoDecoder::ignore_rules());
-  accounting[ComponentKind::audio_vae] = account_for(
-      files, ComponentKind::audio_vae, models.audio_decoder->groups(), ltx2::AudioDecoder::ignore_rules());
-  if (sound == Sound::yes) {
+  auto video = models.video_decoder->groups(), audio = models.audio_decoder->groups();
+  auto video_ignored = ltx2::VideoDecoder::ignore_rules(), audio_ignored = ltx2::AudioDecoder::ignore_rules();
+  if (needs.given_frames) {
+    models.video_encoder =
+        std::make_unique<ltx2::VideoEncoder>(config_of(ComponentKind::vae, ltx2::VideoEncoderConfig::parse));
+    add(models.video_encoder->groups(), "encoder.", video, video_ignored);
+  }
+  if (needs.given_sound) {
+    models.audio_encoder = std::make_unique<ltx2::AudioEncoder>(
+        config_of(ComponentKind::audio_vae, ltx2::AudioVaeConfig::parse));
+    add(models.audio_encoder->groups(), "encoder.", audio, audio_ignored);
+  }
+  accounting[ComponentKind::vae] = account_for(files, ComponentKind::vae, video, video_ignored);
+  accounting[ComponentKind::audio_vae] = account_for(files, ComponentKind::audio_vae, audio, audio_ignored);
+  if (needs.sound) {
     models.vocoder =
         std::make_unique<ltx2::Vocoder>(config_of(ComponentKind::vocoder, ltx2::VocoderConfig::parse));
     accounting[ComponentKind::vocoder] =

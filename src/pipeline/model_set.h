@@ -2,12 +2,12 @@
 // All components of a checkpoint as models, accounted for on both sides and checked to belong together; no
 // weight is read.
 
-#include "models/ltx2/audio_vae/decoder.h"
+#include "models/ltx2/audio_vae/encoder.h"
 #include "models/ltx2/connectors/connectors.h"
 #include "models/ltx2/files/model_files.h"
 #include "models/ltx2/text/gemma.h"
 #include "models/ltx2/transformer/transformer.h"
-#include "models/ltx2/video_vae/decoder.h"
+#include "models/ltx2/video_vae/encoder.h"
 #include "models/ltx2/vocoder/vocoder.h"
 #include "sampling/latents.h"
 
@@ -18,7 +18,13 @@
 
 namespace sluice::pipeline {
 
-enum class Sound { no, yes };
+// What a run does with a checkpoint beside denoising and decoding frames.
+struct ModelNeeds {
+  bool sound = true;          // is decoded
+  bool given_frames = false;  // are encoded
+  bool given_sound = false;
+  ltx2::Modalities modalities = ltx2::Modalities::both;
+};
 
 struct ModelSet {
   ltx2::ModelFiles files;
@@ -26,7 +32,9 @@ struct ModelSet {
   std::unique_ptr<ltx2::Connectors> connectors;
   std::unique_ptr<ltx2::VideoDecoder> video_decoder;
   std::unique_ptr<ltx2::AudioDecoder> audio_decoder;
-  std::unique_ptr<ltx2::Vocoder> vocoder;  // nullptr without sound
+  std::unique_ptr<ltx2::Vocoder> vocoder;             // nullptr without sound
+  std::unique_ptr<ltx2::VideoEncoder> video_encoder;  // nullptr where no frames are given
+  std::unique_ptr<ltx2::AudioEncoder> audio_encoder;  // nullptr where no sound is given
   std::map<ltx2::ComponentKind, weights::Accounting> accounting;
 
   const weights::ComponentTable& table(ltx2::ComponentKind kind) const { return files.component(kind).table; }
@@ -36,7 +44,7 @@ struct ModelSet {
 
 // Error(mismatch) for components whose widths do not meet, naming both; Errors of ModelFiles::open and
 // account().
-ModelSet open_models(const std::filesystem::path& path, Sound sound);
+ModelSet open_models(const std::filesystem::path& path, const ModelNeeds& needs);
 
 struct TextEncoder {
   std::filesystem::path folder;

@@ -3,6 +3,7 @@
 #include "base/temporary_file.h"
 #include "media/encoders.h"
 #include "media/png_writer.h"
+#include "pipeline/clip_outputs.h"
 
 #include <fmt/format.h>
 
@@ -36,6 +37,22 @@ void check_combinations(const Outputs& outputs, const Request& request) {
                 "--decode-latents denoises nothing, so there is nothing to trace or to inject into",
                 "leave out --trace and --inject");
   }
+  if (request.streams == Streams::audio && (!outputs.video.empty() || !outputs.frames_dir.empty())) {
+    throw Error(ErrorKind::usage, "--audio-only makes no picture, so there is no video to write",
+                "write --wav out.wav instead");
+  }
+  if (request.streams == Streams::video && !outputs.wav.empty()) {
+    throw Error(ErrorKind::usage, "--video-only makes no sound, so there is none to write",
+                "leave out --wav, or --video-only");
+  }
+  if (request.count > 1 && !outputs.trace.empty()) {
+    throw Error(ErrorKind::usage, "--trace follows one clip, and --count asks for several",
+                "leave out one of them");
+  }
+  if (request.count > 1 && !request.inject.empty()) {
+    throw Error(ErrorKind::usage, "--inject would give every clip of --count the same noise",
+                "leave out one of them");
+  }
   if (!request.decode_latents.empty() && outputs.resume) {
     throw Error(ErrorKind::usage, "--resume and --decode-latents contradict each other",
                 "leave out --resume: --decode-latents goes on from a file");
@@ -50,25 +67,26 @@ void check_outputs(const Outputs& outputs, const Request& request) {
   // What a run that is resumed has made already may be replaced; WorkDir knows what that is.
   const Existing existing = outputs.overwrite || outputs.resume ? Existing::overwrite : Existing::refuse;
   std::set<fs::path> names;
+  const std::vector<fs::path> inputs = input_files(request);
   auto check_name = [&](const fs::path& path) {
-    refuse_input_as_output(path,
-                           {request.model, request.text_encoder, request.inject, request.decode_latents});
+    refuse_input_as_output(path, inputs);
     if (names.insert(full_name(path)).second) return;
     throw Error(ErrorKind::usage, fmt::format("{}: two outputs have this name", path.string()),
                 "give each its own");
   };
-  for (const auto& path : {outputs.video, outputs.wav, outputs.latents, outputs.trace, outputs.report}) {
-    if (path.empty()) continue;
+  const std::vector<fs::path> folders = frame_folders(outputs, request);
+  for (const fs::path& path : output_files(outputs, request)) {
     check_target(path, existing);
     check_name(path);
-    if (!outputs.frames_dir.empty() && lies_in(full_name(path), full_name(outputs.frames_dir))) {
+    for (const fs::path& folder : folders) {
+      if (!lies_in(full_name(path), full_name(folder))) continue;
       throw Error(ErrorKind::usage, fmt::format("{}: lies in the folder of the frames", path.string()),
                   "give it another place");
     }
   }
-  if (!outputs.frames_dir.empty()) {
-    media::check_frame_folder(outputs.frames_dir, existing);
-    check_name(outputs.frames_dir);
+  for (const fs::path& folder : folders) {
+    media::check_frame_folder(folder, existing);
+    check_name(folder);
   }
   if (!outputs.video.empty()) media::check_encoders();
 }

@@ -31,6 +31,26 @@ json component_rows(const PreparedRun& run) {
   return rows;
 }
 
+json stages_json(const PreparedRun& run) {
+  json rows = json::array();
+  for (std::size_t i = 0; i < run.settings.stages.size(); ++i) {
+    const StageSettings& stage = run.settings.stages[i];
+    const sampling::VideoCompression compression = run.models.compression();
+    json adapters = json::array();
+    for (const weights::LoraFile* adapter : run.adapters_of(i))
+      adapters.push_back(adapter->checkpoint.path().filename().string());
+    rows.push_back({{"width", stage.video.width * compression.pixels},
+                    {"height", stage.video.height * compression.pixels},
+                    {"latent_frames", stage.video.frames},
+                    {"tokens", stage.video.tokens()},
+                    {"tokens_given", stage.tokens_beside},
+                    {"steps", stage.schedule.steps()},
+                    {"checkpoint", run.models.files.path().filename().string()},
+                    {"adapters", adapters}});
+  }
+  return rows;
+}
+
 json plan_json(PreparedRun& run, Timing timing) {
   const RunInputs inputs = inputs_of(run);
   if (timing == Timing::measured) {
@@ -38,7 +58,7 @@ json plan_json(PreparedRun& run, Timing timing) {
     predict(run.plan, inputs, speed);
   }
   json all = run_json(run.plan);
-  all["request"] = settled_request(run.request, run.settings, run.threads);
+  all["request"] = settled_request(run);
   all["model"] = {
       {"layout", run.models.files.layout() == ltx2::Layout::single_file ? "single file" : "diffusers folder"},
       {"version", run.models.files.version()}};
@@ -47,7 +67,10 @@ json plan_json(PreparedRun& run, Timing timing) {
                    {"audio", run.settings.audio.length},
                    {"text", kTextTokens},
                    {"prompts", inputs.prompt_tokens}};
-  all["passes_per_step"] = sampling::needed_passes(run.settings.guidance).forward_passes();
+  all["passes_per_step"] = sampling::needed_passes(run.settings.stages.front().guidance).forward_passes();
+  all["stages"] = stages_json(run);
+  all["given"] = media_json(run);
+  all["missing"] = run.settings.missing;
   all["available"] = available_memory();
   all["choices"] = choices_json(run.settings.choices);
   all["warnings"] = run.settings.warnings;

@@ -1,5 +1,7 @@
 #include "pipeline/plan_json.h"
 
+#include <array>
+
 namespace sluice::pipeline {
 namespace {
 
@@ -16,6 +18,14 @@ json staging_json(const ComponentStaging& staging) {
           {"page_cache", staging.page_cache}};
 }
 
+json adapters_json(const AdapterStaging& adapters) {
+  constexpr std::array<const char*, 3> kWays = {"mapped", "memory", "disk"};
+  return {{"stage_from", kWays[static_cast<std::size_t>(adapters.residence)]},
+          {"bytes", adapters.bytes.once},
+          {"anonymous", adapters.bytes.anonymous},
+          {"page_cache", adapters.bytes.page_cache}};
+}
+
 }  // namespace
 
 json phase_json(const RunPlan& plan, const PhasePlan& phase) {
@@ -26,14 +36,15 @@ json phase_json(const RunPlan& plan, const PhasePlan& phase) {
               {"memory", plan.memory(phase)},
               {"parts", json::array()},
               {"weights", json::array()}};
-  if (phase.name == "denoise") {
-    row["steps"] = phase.passes;
-    row["bytes_per_step"] = phase.bytes_per_pass();
+  if (phase.steps > 0) {
+    row["steps"] = phase.steps;
+    row["bytes_per_step"] = phase.bytes_per_pass() * static_cast<Bytes>(phase.passes / phase.steps);
   }
   row["parts"].push_back({{"what", "program"}, {"bytes", plan.program}});
   for (const MemoryPart& part : phase.parts)
     row["parts"].push_back({{"what", part.what}, {"bytes", part.bytes}});
   for (const ComponentStaging& staging : phase.staging) row["weights"].push_back(staging_json(staging));
+  if (phase.adapters) row["adapters"] = adapters_json(*phase.adapters);
   if (phase.seconds) row["seconds"] = *phase.seconds;
   return row;
 }

@@ -51,15 +51,18 @@ class Prediction {
     return overlapped(seconds, reading(*plan_.find("text")));
   }
 
-  double denoise() {
+  double denoise(const PhasePlan& phase, std::size_t index) {
     const Settings& settings = inputs_.settings;
+    const StageSettings& stage = settings.stages[index];
     const auto& config = models_.transformer->config();
-    const PhasePlan& phase = *plan_.find("denoise");
-    const auto passes = sampling::needed_passes(settings.guidance).forward_passes();
-    const double block = passes * computing(block_work(config, {.video = settings.video.tokens(),
-                                                                .audio = settings.audio.length,
-                                                                .text = kTextTokens}),
-                                            format_of(models_.table(ComponentKind::transformer)));
+    const ltx2::Modalities modalities = models_.transformer->modalities();
+    const auto passes =
+        static_cast<double>(inputs_.request.count) * sampling::needed_passes(stage.guidance).forward_passes();
+    const double block =
+        passes * computing(block_work(config, {.video = has_video(modalities) ? stage.tokens() : 0,
+                                               .audio = has_audio(modalities) ? settings.audio.length : 0,
+                                               .text = kTextTokens}),
+                           format_of(models_.table(ComponentKind::transformer)));
     const double step = block * static_cast<double>(config.num_layers);
     const ComponentStaging& staging = phase.staging.front();
     const double first = overlapped(step, reading(phase));
@@ -67,6 +70,30 @@ class Prediction {
     const double streamed = share(staging.bytes_again, staging.bytes_once) * step;
     const double again = overlapped(streamed, reading(staging, staging.bytes_again)) + step - streamed;
     return first + static_cast<double>(phase.passes - 1) * again;
+  }
+
+  // An encoder takes what a decoder does, but for its last stage; frames of a second clip in proportion.
+  double condition(const PhasePlan& phase, std::size_t index) {
+    const StageSettings& stage = inputs_.settings.stages[index];
+    double seconds = 0;
+    for (const PlannedFrames& frames : inputs_.settings.conditions.frames) {
+      const auto shape = latents_of(frames, stage.video, models_.compression());
+      seconds += computing(
+          video_decode_work(models_.video_decoder->config(), shape.frames, shape.height, shape.width),
+          kernels::MatrixFormat::dense);
+    }
+    return overlapped(seconds, reading(phase));
+  }
+
+  double upsample(const PhasePlan& phase) {
+    const auto &from = inputs_.settings.stages.front().video, &to = inputs_.settings.video;
+    const ltx2::UpsamplerConfig& config = inputs_.upsampler->model->config();
+    const auto width = static_cast<double>(config.mid_channels);
+    const auto blocks = static_cast<double>(2 * config.blocks);
+    Work work;
+    work.conv3d = 27 * width * width * blocks * static_cast<double>(from.tokens() + to.tokens());
+    const double seconds = computing(work, kernels::MatrixFormat::dense);
+    return static_cast<double>(inputs_.request.count) * overlapped(seconds, reading(phase));
   }
 
   double sound() {
@@ -127,6 +154,8 @@ class Prediction {
   const Checkpoint& checkpoint_of(const ComponentStaging& staging) const {
     if (inputs_.encoder && staging.component == inputs_.encoder->table.name)
       return inputs_.encoder->table.checkpoint;
+    if (inputs_.upsampler && staging.component == inputs_.upsampler->table.name)
+      return inputs_.upsampler->table.checkpoint;
     for (ComponentKind kind : ltx2::kComponentKinds) {
       if (models_.table(kind).name == staging.component) return models_.table(kind).checkpoint;
     }
@@ -145,9 +174,14 @@ void predict(RunPlan& plan, const RunInputs& inputs, MachineSpeed& speed) {
   Prediction prediction(plan, inputs, speed);
   for (PhasePlan& phase : plan.phases) {
     if (phase.name == "text") phase.seconds = prediction.text();
-    if (phase.name == "denoise") phase.seconds = prediction.denoise();
-    if (phase.name == "decode sound") phase.seconds = prediction.sound();
-    if (phase.name == "decode video") phase.seconds = prediction.video();
+    for (std::size_t stage = 0; stage < inputs.settings.stages.size(); ++stage) {
+      if (phase.name == condition_phase(stage)) phase.seconds = prediction.condition(phase, stage);
+      if (phase.name == denoise_phase(stage)) phase.seconds = prediction.denoise(phase, stage);
+    }
+    if (phase.name == "upsample") phase.seconds = prediction.upsample(phase);
+    const auto clips = static_cast<double>(inputs.request.count);
+    if (phase.name == "decode sound") phase.seconds = clips * prediction.sound();
+    if (phase.name == "decode video") phase.seconds = clips * prediction.video();
   }
 }
 

@@ -18,6 +18,7 @@ class Search {
 
   std::optional<Remedy> run() const {
     if (auto found = freed_settings()) return found;
+    if (auto found = one_clip()) return found;
     if (auto found = fewer_frames(inputs_.request)) return found;
     if (auto found = smaller_picture(inputs_.request)) return found;
     Request one_latent = released(inputs_.request);
@@ -43,6 +44,7 @@ class Search {
     add(own.stage_from != request.stage_from || own.resident_blocks != request.resident_blocks,
         "--stage-from auto without --resident-blocks");
     add(own.decode != request.decode, "--decode auto");
+    add(own.count != request.count, fmt::format("--count {}", request.count));
     add(own.frames != request.frames, fmt::format("--frames {}", request.frames));
     add(own.width != request.width || own.height != request.height,
         fmt::format("--width {} --height {}", request.width, request.height));
@@ -50,11 +52,20 @@ class Search {
   }
 
   std::optional<Remedy> fits(const Request& request, std::string loses) const {
-    const Settings settings = settle(request, inputs_.models);
+    std::optional<Settings> settings;
+    try {
+      settings = settle(request, inputs_.models, inputs_.settle);
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::usage) throw;
+      return std::nullopt;  // what is given does not go with it
+    }
     RunPlan plan = plan_run({.models = inputs_.models,
                              .encoder = inputs_.encoder,
+                             .upsampler = inputs_.upsampler,
+                             .adapters = inputs_.adapters,
                              .request = request,
-                             .settings = settings,
+                             .settings = *settings,
+                             .settle = inputs_.settle,
                              .prompt_tokens = inputs_.prompt_tokens,
                              .sound = inputs_.sound,
                              .video = inputs_.video},
@@ -68,6 +79,13 @@ class Search {
     const Request request = released(inputs_.request);
     if (flags_of(request).empty()) return std::nullopt;
     return fits(request, "nothing");
+  }
+
+  std::optional<Remedy> one_clip() const {
+    if (inputs_.request.count == 1) return std::nullopt;
+    Request request = released(inputs_.request);
+    request.count = 1;
+    return fits(request, "one clip at a time");
   }
 
   // The longest that fits: needs grow with the length, so half of what is left is ruled out at a time.
@@ -90,7 +108,7 @@ class Search {
   }
 
   std::optional<Remedy> smaller_picture(const Request& from) const {
-    const std::int64_t step = inputs_.models.compression().pixels;
+    const std::int64_t step = inputs_.models.compression().pixels * (from.two_stage ? 2 : 1);
     Request request = released(from);
     const std::int64_t larger = std::max(from.width, from.height);
     for (std::int64_t side = larger - step; side >= step; side -= step) {

@@ -52,6 +52,29 @@ void check_scales(std::string_view prefix, const GuidanceRequest& scales) {
   }
 }
 
+void check_range(std::string_view flag, double value, double least, double most) {
+  if (value >= least && value <= most) return;  // false for NaN
+  throw Error(ErrorKind::usage, fmt::format("--{} {} is not between {} and {}", flag, value, least, most),
+              fmt::format("give a number from {} to {}", least, most));
+}
+
+void check_shares(const Request& request) {
+  constexpr int kWorstCrf = 51;
+  constexpr std::int64_t kMostClips = 64;
+  constexpr double kMostStrength = 100;
+  if (request.image_crf) check_range("image-crf", *request.image_crf, 0, kWorstCrf);
+  check_range("count", static_cast<double>(request.count), 1, kMostClips);
+  auto adapters = [](const std::vector<Adapter>& list) {
+    for (const Adapter& adapter : list)
+      check_range("lora strength", adapter.strength, -kMostStrength, kMostStrength);
+  };
+  adapters(request.adapters);
+  if (!request.two_stage) return;
+  check_range("adain", request.two_stage->adain, 0, 1);
+  check_range("tone-map", request.two_stage->tone_map, 0, 1);
+  adapters(request.two_stage->adapters);
+}
+
 }  // namespace
 
 void check_values(const Request& request) {
@@ -59,6 +82,7 @@ void check_values(const Request& request) {
   check_text("negative prompt", request.negative_prompt);
   check_scales("", request.guidance);
   check_scales("audio-", request.audio_guidance);
+  check_shares(request);
   const std::int64_t steps = request.steps.value_or(1);
   if (steps < 1 || steps > kMostSteps) {
     throw Error(ErrorKind::usage, fmt::format("--steps {} is not between 1 and {}", steps, kMostSteps),
@@ -67,8 +91,10 @@ void check_values(const Request& request) {
 }
 
 void check_sizes(const Request& request, const sampling::VideoCompression& compression) {
-  check_side("width", request.width, compression.pixels);
-  check_side("height", request.height, compression.pixels);
+  // The first of two stages has half the size.
+  const std::int64_t side = request.two_stage ? 2 * compression.pixels : compression.pixels;
+  check_side("width", request.width, side);
+  check_side("height", request.height, side);
   const std::int64_t step = compression.frames;
   if (request.frames < 1 || request.frames > kMostFrames || (request.frames - 1) % step != 0) {
     throw Error(ErrorKind::usage,

@@ -2,6 +2,8 @@
 
 #include "pipeline/decode_phases.h"
 #include "pipeline/denoise_memory.h"
+#include "pipeline/encode_conditions.h"
+#include "pipeline/sampler_steps.h"
 #include "pipeline/text_memory.h"
 #include "pipeline/text_phase.h"
 
@@ -10,6 +12,8 @@
 #include <algorithm>
 #include <limits>
 #include <numeric>
+#include <set>
+#include <span>
 
 namespace sluice::pipeline {
 namespace {
@@ -45,7 +49,11 @@ class Planner {
   RunPlan run() {
     if (!inputs_.prompt_tokens.empty()) {
       text();
-      denoise();
+      for (std::size_t stage = 0; stage < inputs_.settings.stages.size(); ++stage) {
+        if (stage > 0) upsample();
+        condition(stage);
+        denoise(stage);
+      }
     }
     if (inputs_.sound) sound();
     if (inputs_.video) video();
@@ -89,23 +97,117 @@ class Planner {
     plan_.phases.push_back(std::move(phase));
   }
 
-  void denoise() {
+  // Frames, then sound; the second stage takes the sound's latents from the first.
+  void condition(std::size_t stage) {
     const Settings& settings = inputs_.settings;
-    PhasePlan phase{.name = "denoise", .passes = settings.schedule.steps()};
-    const auto needed = sampling::needed_passes(settings.guidance);
-    const DenoiseMemory memory =
-        denoise_memory(models_.transformer->config(), {.video_tokens = settings.video.tokens(),
-                                                       .audio_tokens = settings.audio.length,
-                                                       .text_tokens = kTextTokens,
-                                                       .contexts = needed.negative ? 2 : 1,
-                                                       .passes = needed.forward_passes(),
-                                                       .dtype = settings.dtype,
-                                                       .threads = settings.threads});
+    const bool frames = settings.conditions.any_frames();
+    const bool sound = settings.conditions.encodes_sound() && stage == 0;
+    if (!frames && !sound) return;
+    PhasePlan phase{.name = condition_phase(stage), .in_turn = true};
+    Bytes most = 0;
+    if (frames) most = frames_encode_memory(models_, settings, settings.stages[stage], inputs_.settle.media);
+    if (sound)
+      most = std::max(most, sound_encode_memory(models_, inputs_.request, settings, inputs_.settle.media));
+    phase.parts.push_back({"what is given, its encoding", most});
+    if (frames)
+      stage_in(phase, ComponentKind::vae,
+               {&models_.video_encoder->encoder_group(), &models_.video_decoder->statistics_group()});
+    if (sound)
+      stage_in(phase, ComponentKind::audio_vae,
+               {&models_.audio_encoder->encoder_group(), &models_.audio_decoder->statistics_group()});
+    plan_.phases.push_back(std::move(phase));
+  }
+
+  void upsample() {
+    const sampling::VideoLatentShape &from = inputs_.settings.stages[0].video, &to = inputs_.settings.video;
+    PhasePlan phase{.name = "upsample", .in_turn = true};
+    const Bytes working = upsample_memory(inputs_.upsampler->model->config(),
+                                          {.frames = from.frames, .height = from.height, .width = from.width},
+                                          inputs_.settings.dtype);
+    // The filters hold what they take and what they make; every clip of the run waits.
+    const auto result = static_cast<Bytes>(to.tokens() * to.channels) * sizeof(float);
+    const Bytes filters = 4 * result;
+    phase.parts = {{"activations", std::max(working, filters)},
+                   {"clips", static_cast<Bytes>(inputs_.request.count) * result}};
+    const auto order = inputs_.upsampler->model->groups();
+    stage_in(phase, {.table = inputs_.upsampler->table, .order = order, .passes = inputs_.request.count});
+    phase.passes = inputs_.request.count;
+    plan_.phases.push_back(std::move(phase));
+  }
+
+  DenoiseMemory memory_of(std::size_t index, std::int64_t clips) const {
+    const Settings& settings = inputs_.settings;
+    const StageSettings& stage = settings.stages[index];
+    const auto needed = sampling::needed_passes(stage.guidance);
+    const ltx2::Modalities modalities = models_.transformer->modalities();
+    DenoiseShape shape{
+        .text_tokens = kTextTokens,
+        .contexts = needed.negative ? 2 : 1,
+        .passes = static_cast<int>(clips) * needed.forward_passes(),
+        .timesteps = distinct_timesteps(),
+        .video_mask = inputs_.request.reference_attention < 1 && !inputs_.request.references.empty(),
+        .dtype = settings.dtype,
+        .threads = settings.threads};
+    if (has_video(modalities)) shape.video_tokens = stage.tokens();
+    if (has_audio(modalities)) shape.audio_tokens = settings.audio.length;
+    for (const weights::LoraFile* adapter : adapters_of(index))
+      shape.adapter_ranks.push_back(adapter->highest_rank);
+    return denoise_memory(models_.transformer->config(), shape);
+  }
+
+  std::int64_t distinct_timesteps() const {
+    std::set<double> strengths = {0};
+    for (const PlannedFrames& frames : inputs_.settings.conditions.frames) strengths.insert(frames.strength);
+    if (inputs_.settings.conditions.retaken_audio) strengths.insert(1);
+    return static_cast<std::int64_t>(strengths.size());
+  }
+
+  std::span<const weights::LoraFile* const> adapters_of(std::size_t stage) const {
+    if (stage >= inputs_.adapters.size()) return {};
+    return inputs_.adapters[stage];
+  }
+
+  // Latents, noise and what is given of every clip, from step to step.
+  Bytes latents_of(std::size_t index) const {
+    const Settings& settings = inputs_.settings;
+    const StageSettings& stage = settings.stages[index];
+    const std::int64_t values = stage.tokens() * stage.video.channels +
+                                settings.audio.length * settings.audio.channels * settings.audio.mel_bins;
+    const std::int64_t needed = sampling::needed_passes(stage.guidance).forward_passes();
+    // Before and after a step, x0 of every pass, and what guidance makes of them; given tokens and their
+    // mask.
+    return static_cast<Bytes>(values) * sizeof(float) *
+           static_cast<Bytes>(inputs_.request.count * 3 + needed + 3 + 2);
+  }
+
+  void denoise(std::size_t index) {
+    const StageSettings& stage = inputs_.settings.stages[index];
+    PhasePlan phase{.name = denoise_phase(index), .steps = stage.schedule.steps()};
+    phase.passes = evaluations(index == 0 ? inputs_.request.sampler : Sampler::euler, phase.steps);
+    const DenoiseMemory memory = memory_of(index, inputs_.request.count);
     phase.parts = {{"contexts, positions, streams", memory.contexts + memory.streams},
                    {"a block's activations", memory.block},
-                   {kScratch, memory.scratch}};
-    stage_in(phase, ComponentKind::transformer, models_.transformer->groups(), phase.passes);
+                   {kScratch, memory.scratch},
+                   {"latents", latents_of(index)}};
+    stage_with_adapters(phase, adapters_of(index));
     plan_.phases.push_back(std::move(phase));
+  }
+
+  // Adapters lie where the weights do that they stand beside: mapped, in memory, or read with each block.
+  void stage_with_adapters(PhasePlan& phase, std::span<const weights::LoraFile* const> adapters) {
+    const auto order = models_.transformer->groups();
+    auto staged = [&](weights::LoraResidence residence) {
+      PhasePlan plan = phase;
+      if (!adapters.empty()) plan.adapters = {residence, weights::lora_bytes(adapters, order, residence)};
+      stage_in(plan, ComponentKind::transformer, order, plan.passes);
+      return plan;
+    };
+    const bool mapped =
+        may_map(inputs_.request.read_backend) && inputs_.request.stage_from != StageFrom::disk;
+    PhasePlan whole = staged(mapped ? weights::LoraResidence::mapped : weights::LoraResidence::memory);
+    const Residence residence = whole.staging.front().residence;
+    const bool streams = residence == Residence::window || residence == Residence::disk;
+    phase = streams && !adapters.empty() ? staged(weights::LoraResidence::disk) : std::move(whole);
   }
 
   void sound() {
@@ -152,24 +254,33 @@ Bytes held_at_once(const PhasePlan& phase, Bytes ComponentStaging::*what) {
 
 }  // namespace
 
+std::string condition_phase(std::size_t stage) {
+  return stage == 0 ? "condition" : "condition 2";
+}
+
+std::string denoise_phase(std::size_t stage) {
+  return stage == 0 ? "denoise" : "denoise 2";
+}
+
 Bytes PhasePlan::tensors() const {
   return sum(parts, &MemoryPart::bytes);
 }
 
 Bytes PhasePlan::anonymous() const {
-  return tensors() + held_at_once(*this, &ComponentStaging::anonymous);
+  return tensors() + held_at_once(*this, &ComponentStaging::anonymous) +
+         (adapters ? adapters->bytes.anonymous : 0);
 }
 
 Bytes PhasePlan::page_cache() const {
-  return held_at_once(*this, &ComponentStaging::page_cache);
+  return held_at_once(*this, &ComponentStaging::page_cache) + (adapters ? adapters->bytes.page_cache : 0);
 }
 
 Bytes PhasePlan::bytes_per_pass() const {
-  return sum(staging, &ComponentStaging::bytes_again);
+  return sum(staging, &ComponentStaging::bytes_again) + (adapters ? adapters->bytes.again : 0);
 }
 
 Bytes PhasePlan::bytes_read() const {
-  return sum(staging, &ComponentStaging::bytes_once) + read_beside +
+  return sum(staging, &ComponentStaging::bytes_once) + (adapters ? adapters->bytes.once : 0) + read_beside +
          static_cast<Bytes>(passes - 1) * bytes_per_pass();
 }
 

@@ -33,11 +33,12 @@ json phase_rows(const PreparedRun& run, const RunFigures& figures) {
 }  // namespace
 
 json run_report(const PreparedRun& run, const Backends& backends, const RunFigures& figures) {
-  json report = {{"request", settled_request(run.request, run.settings, run.threads)},
+  json report = {{"request", settled_request(run)},
                  {"versions", versions()},
                  {"files", fingerprints(run.models, run.encoder.get())},
                  {"choices", choices_of(run, backends)},
                  {"warnings", run.settings.warnings},
+                 {"given", media_json(run)},
                  {"memory_limit", run.plan.budget.total},
                  {"phases", phase_rows(run, figures)}};
   json& steps = report["steps"] = {{"seconds", json::array()}, {"anonymous", json::array()}};

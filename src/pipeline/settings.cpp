@@ -139,30 +139,94 @@ int use_threads(int asked) {
   return threads;
 }
 
-Settings settle(const Request& request, const ModelSet& models) {
+namespace {
+
+sampling::VideoLatentShape video_shape(const Request& request, const ModelSet& models,
+                                       UpsamplerScale smaller) {
   const auto compression = models.compression();
-  check_sizes(request, compression);
-  Settings settings;
-  settings.warnings = unusual_sizes(request);
-  settings.warnings.insert(settings.warnings.end(), models.files.warnings().begin(),
-                           models.files.warnings().end());
+  return {.channels = models.transformer->config().video.in_channels,
+          .frames = (sampling::latent_frames(request.frames, compression) - 1) / smaller.time + 1,
+          .height = request.height / compression.pixels / smaller.space,
+          .width = request.width / compression.pixels / smaller.space};
+}
 
-  const auto& transformer = models.transformer->config();
-  const auto& audio = models.audio_decoder->config();
-  settings.video = {.channels = transformer.video.in_channels,
-                    .frames = sampling::latent_frames(request.frames, compression),
-                    .height = request.height / compression.pixels,
-                    .width = request.width / compression.pixels};
-  settings.audio = {.channels = audio.latent_channels,
-                    .length = sampling::audio_latent_length(request.frames, request.fps, models.audio_rate()),
-                    .mel_bins = audio.latent_bins()};
-  if (settings.audio.length < 1) {
+constexpr UpsamplerScale kSame{.space = 1, .time = 1};
+
+// Guidance of passes that cannot run, or would change nothing, is off.
+sampling::Guidance possible(sampling::Guidance guidance, const Request& request) {
+  if (request.streams != Streams::both) guidance.video.modality = guidance.audio.modality = 1;
+  if (request.streams == Streams::video || !request.audio.empty()) guidance.audio = {};
+  if (request.streams == Streams::audio) guidance.video = {};
+  return guidance;
+}
+
+// Denoising from noise, with all that a request says about it.
+StageSettings first_stage(const Request& request, const ModelSet& models, const Settings& settings,
+                          const std::optional<sampling::SchedulerConfig>& scheduler, UpsamplerScale smaller) {
+  StageSettings stage;
+  stage.video = video_shape(request, models, smaller);
+  stage.fps = request.fps.value() / static_cast<double>(smaller.time);
+  stage.tokens_beside = settings.conditions.tokens_beside(stage.video, models.compression());
+  stage.schedule = choose_schedule(request, settings.variant, scheduler, stage.tokens());
+  const bool dev = settings.variant == Variant::dev && request.sigmas.empty();
+  stage.guidance =
+      possible({.video = scales(request.guidance, dev ? kDevVideo : sampling::GuidanceScales{}),
+                .audio = scales(audio_request(request), dev ? kDevAudio : sampling::GuidanceScales{})},
+               request);
+  stage.stg_blocks = choose_stg_blocks(request, stage.guidance, models.transformer->config().num_layers);
+  return stage;
+}
+
+// Refining: the end of the distilled list, no guidance.
+StageSettings second_stage(const Request& request, const ModelSet& models, const Settings& settings) {
+  StageSettings stage;
+  stage.video = video_shape(request, models, kSame);
+  stage.fps = request.fps.value();
+  stage.tokens_beside = settings.conditions.tokens_beside(stage.video, models.compression());
+  stage.schedule =
+      sampling::make_schedule(sampling::distilled_scheduler(), sampling::stage_2_sigmas(), stage.tokens());
+  return stage;
+}
+
+void check_references(const Request& request, const StageSettings& stage, std::int64_t downscale) {
+  if (request.references.empty()) return;
+  if (stage.video.height % downscale == 0 && stage.video.width % downscale == 0) return;
+  throw Error(ErrorKind::usage,
+              fmt::format("the adapter takes references of 1/{} of the size, and {} x {} latents cannot be "
+                          "divided by that",
+                          downscale, stage.video.height, stage.video.width),
+              fmt::format("ask for a width and height that are multiples of {}",
+                          32 * downscale * (request.two_stage ? 2 : 1)));
+}
+
+// Half as many frames have other places: only the first one is the same.
+void check_half_rate(const Request& request, const Settings& settings) {
+  const std::int64_t latents = settings.video.frames;
+  if (latents % 2 == 0) {
     throw Error(ErrorKind::usage,
-                fmt::format("{} frames at {} a second are too short for sound, which the model always makes",
-                            request.frames, to_string(request.fps)),
-                "ask for more frames or a lower rate");
+                fmt::format("--frames {}: an upsampler that doubles the frames makes 16k+1", request.frames),
+                fmt::format("use {} or {}", request.frames - 8, request.frames + 8));
   }
+  for (const PlannedFrames& frames : settings.conditions.frames) {
+    if (frames.source == FrameSource::image && frames.frame == 0) continue;
+    throw Error(
+        ErrorKind::usage,
+        fmt::format("{}: with an upsampler that doubles the frames only --image at frame 0 can be given",
+                    frames.file.string()),
+        "use a spatial upsampler");
+  }
+}
 
+// Nothing in the tensors of a dev model makes it refine in three steps.
+void check_second_stage(const Request& request, Settings& settings) {
+  if (settings.variant == Variant::distilled || !request.two_stage->adapters.empty()) return;
+  settings.missing.emplace_back(
+      "the second stage of a dev model needs the distilled adapter: --stage-2-lora "
+      "ltx-2.3-22b-distilled-lora-384-1.1.safetensors");
+}
+
+void settle_stages(const Request& request, const ModelSet& models, const SettleInputs& inputs,
+                   Settings& settings) {
   std::optional<sampling::SchedulerConfig> scheduler;
   if (const auto& text = models.files.scheduler_config()) scheduler = sampling::parse_scheduler_config(*text);
   const Choice variant = choose_variant(request, models.files, scheduler);
@@ -173,17 +237,51 @@ Settings settle(const Request& request, const ModelSet& models) {
         "distilled "
         "(say --variant dev or --variant distilled)");
   }
-  settings.schedule = choose_schedule(request, settings.variant, scheduler, settings.video.tokens());
+  settings.choices.push_back(variant);
+  settings.conditions = plan_conditions(request, inputs.media,
+                                        {.compression = models.compression(),
+                                         .audio_rate = models.audio_rate(),
+                                         .audio_length = settings.audio.length,
+                                         .reference_downscale = inputs.reference_downscale},
+                                        settings.warnings);
+  settings.stages = {
+      first_stage(request, models, settings, scheduler, request.two_stage ? inputs.upsampler : kSame)};
+  if (request.two_stage) {
+    if (inputs.upsampler.time > 1) check_half_rate(request, settings);
+    check_second_stage(request, settings);
+    settings.stages.push_back(second_stage(request, models, settings));
+  }
+  for (const StageSettings& stage : settings.stages)
+    check_references(request, stage, inputs.reference_downscale);
+}
 
-  const bool dev = settings.variant == Variant::dev && request.sigmas.empty();
-  settings.guidance = {.video = scales(request.guidance, dev ? kDevVideo : sampling::GuidanceScales{}),
-                       .audio = scales(audio_request(request), dev ? kDevAudio : sampling::GuidanceScales{})};
-  settings.stg_blocks = choose_stg_blocks(request, settings.guidance, transformer.num_layers);
+}  // namespace
+
+Settings settle(const Request& request, const ModelSet& models, const SettleInputs& inputs) {
+  check_sizes(request, models.compression());
+  Settings settings;
+  settings.warnings = unusual_sizes(request);
+  settings.warnings.insert(settings.warnings.end(), models.files.warnings().begin(),
+                           models.files.warnings().end());
+
+  const auto& audio = models.audio_decoder->config();
+  settings.video = video_shape(request, models, kSame);
+  settings.audio = {.channels = audio.latent_channels,
+                    .length = sampling::audio_latent_length(request.frames, request.fps, models.audio_rate()),
+                    .mel_bins = audio.latent_bins()};
+  if (settings.audio.length < 1) {
+    throw Error(ErrorKind::usage,
+                fmt::format("{} frames at {} a second are too short for sound, which the model always makes",
+                            request.frames, to_string(request.fps)),
+                "ask for more frames or a lower rate");
+  }
+  settle_stages(request, models, inputs, settings);
+  const auto& transformer = models.transformer->config();
   const Choice dtype = choose_dtype(request.compute_dtype, models.table(ltx2::ComponentKind::transformer));
   settings.dtype = scalar_type(dtype);
-  const Choice threads = choose_threads(request.threads, transformer, settings.video.tokens());
+  const Choice threads = choose_threads(request.threads, transformer, settings.stages.back().tokens());
   settings.threads = std::stoi(threads.value);
-  settings.choices = {variant, dtype, threads, cpu_choice()};
+  settings.choices.insert(settings.choices.end(), {dtype, threads, cpu_choice()});
   return settings;
 }
 

@@ -60,6 +60,7 @@ Work block_work(const ltx2::TransformerConfig& config, const StreamTokens& token
     work.linear[rows] += product({in, out, count});
   };
   auto stream = [&](const ltx2::StreamConfig& own, std::int64_t rows) {
+    if (rows == 0) return;  // the stream is left out
     const std::int64_t width = own.width();
     linear(rows, width, width, 4 + 2 + 8);  // self-attention, q and out of text attention, feed-forward
     linear(tokens.text, own.text_dim, width, 2);
@@ -69,6 +70,7 @@ Work block_work(const ltx2::TransformerConfig& config, const StreamTokens& token
   };
   stream(config.video, tokens.video);
   stream(config.audio, tokens.audio);
+  if (tokens.video == 0 || tokens.audio == 0) return work;
   linear(tokens.video, video, cross, 2);  // q and out, audio to video
   linear(tokens.audio, audio, cross, 2);  // its k and v
   linear(tokens.audio, audio, cross, 2);  // q and out, video to audio

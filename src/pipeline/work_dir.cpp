@@ -7,6 +7,7 @@
 #include "bytes/format/checksum.h"
 #include "media/png_writer.h"
 #include "pipeline/allocation.h"
+#include "pipeline/clip_outputs.h"
 #include "pipeline/latents_file.h"
 #include "pipeline/work_identity.h"
 
@@ -14,6 +15,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <system_error>
 #include <utility>
@@ -26,26 +28,41 @@ using nlohmann::json;
 
 constexpr const char* kContexts = "contexts.safetensors";
 constexpr const char* kClip = "latents.safetensors";
-constexpr const char* kSound = "sound.safetensors";
-constexpr std::string_view kStepBefore = "latents_after_", kStepAfter = "_steps.safetensors";
+constexpr const char* kRefinedFrom = "upsampled.safetensors";
+constexpr std::string_view kStepAfter = "_steps.safetensors";
+constexpr std::array<std::string_view, 2> kStepBefore = {"latents_after_", "refined_after_"};  // by stage
 
-std::string step_name(std::int64_t done) {
-  return fmt::format("{}{:04}{}", kStepBefore, done, kStepAfter);
+std::string sound_name(std::size_t clip) {
+  return clip == 0 ? "sound.safetensors" : fmt::format("sound_{}.safetensors", clip);
 }
 
-std::optional<std::int64_t> step_of(std::string_view name) {
-  if (!name.starts_with(kStepBefore) || !name.ends_with(kStepAfter)) return std::nullopt;
+struct KeptStep {
+  std::size_t stage = 0;
   std::int64_t done = 0;
-  std::from_chars(name.data() + kStepBefore.size(), name.data() + name.size(), done);
-  return done;
+  auto operator<=>(const KeptStep&) const = default;
+};
+
+std::string step_name(KeptStep step) {
+  return fmt::format("{}{:04}{}", kStepBefore[step.stage], step.done, kStepAfter);
+}
+
+std::optional<KeptStep> step_of(std::string_view name) {
+  for (std::size_t stage = 0; stage < kStepBefore.size(); ++stage) {
+    const std::string_view before = kStepBefore[stage];
+    if (!name.starts_with(before) || !name.ends_with(kStepAfter)) continue;
+    KeptStep step{.stage = stage};
+    std::from_chars(name.data() + before.size(), name.data() + name.size(), step.done);
+    return step;
+  }
+  return std::nullopt;
 }
 
 // Steps whose latents lie in the folder, the last one first.
-std::vector<std::int64_t> steps_in(const fs::path& folder) {
-  std::vector<std::int64_t> steps;
+std::vector<KeptStep> steps_in(const fs::path& folder) {
+  std::vector<KeptStep> steps;
   std::error_code ignored;
   for (fs::directory_iterator entry(folder, ignored), end; entry != end; entry.increment(ignored)) {
-    if (const auto done = step_of(entry->path().filename().native())) steps.push_back(*done);
+    if (const auto step = step_of(entry->path().filename().native())) steps.push_back(*step);
   }
   std::ranges::sort(steps, std::greater());
   return steps;
@@ -58,12 +75,12 @@ std::string checksum_of(const json& identity) {
   return checksum.text();
 }
 
-WorkMarker marker_of(const json& identity, const Outputs& outputs) {
+WorkMarker marker_of(const json& identity, const PreparedRun& run) {
   WorkMarker marker{.identity = identity};
-  for (const fs::path& path : {outputs.video, outputs.wav, outputs.latents, outputs.trace, outputs.report}) {
-    if (!path.empty()) marker.outputs.push_back(recorded_name(path));
-  }
-  if (!outputs.frames_dir.empty()) marker.frames_dir = recorded_name(outputs.frames_dir);
+  for (const fs::path& path : output_files(run.outputs, run.request))
+    marker.outputs.push_back(recorded_name(path));
+  for (const fs::path& folder : frame_folders(run.outputs, run.request))
+    marker.frame_folders.push_back(recorded_name(folder));
   return marker;
 }
 
@@ -127,26 +144,29 @@ WorkFolder find_work(const Outputs& outputs, const json& identity) {
 }
 
 // What an earlier run made may be replaced; anything else that has come meanwhile is somebody else's.
-void require_own(const Outputs& outputs, const WorkMarker& marker) {
-  if (outputs.overwrite) return;
-  for (const fs::path& path : {outputs.video, outputs.wav, outputs.latents, outputs.trace, outputs.report}) {
-    if (!path.empty() && !lists(marker.finishing, path)) check_target(path, Existing::refuse);
-  }
-  if (!outputs.frames_dir.empty() && !lists(marker.finishing, outputs.frames_dir))
-    media::check_frame_folder(outputs.frames_dir, Existing::refuse);
+void require_own(const PreparedRun& run, const WorkMarker& marker) {
+  if (run.outputs.overwrite) return;
+  for (const fs::path& path : output_files(run.outputs, run.request))
+    if (!lists(marker.finishing, path)) check_target(path, Existing::refuse);
+  for (const fs::path& folder : frame_folders(run.outputs, run.request))
+    if (!lists(marker.finishing, folder)) media::check_frame_folder(folder, Existing::refuse);
 }
 
 // A trace begins with the first step.
-void require_every_step(const Outputs& outputs, const WorkFolder& folder) {
+void require_every_step(const Outputs& outputs, const Settings& settings, const WorkFolder& folder) {
   if (outputs.trace.empty()) return;
   if (lists(folder.marker()->finishing, outputs.trace) && fs::exists(outputs.trace)) return;
-  const std::vector<std::int64_t> steps = steps_in(folder.path());
+  const std::vector<KeptStep> steps = steps_in(folder.path());
   const auto count = static_cast<std::int64_t>(steps.size());
-  if (count == 0 || count == steps.front()) return;
+  if (count == 0) return;
+  std::int64_t done = steps.front().done;
+  for (std::size_t stage = 0; stage < steps.front().stage; ++stage)
+    done += settings.stages[stage].schedule.steps();
+  if (count == done) return;
   throw Error(
       ErrorKind::usage,
       fmt::format("{}: a trace needs the latents of all {} steps that are done, and {} of them are kept",
-                  folder.path().string(), steps.front(), count),
+                  folder.path().string(), done, count),
       "leave out --trace, or run without --resume to start over");
 }
 
@@ -198,13 +218,13 @@ void WorkDir::resume_from(WorkFolder folder) {
     throw Error(ErrorKind::usage, fmt::format("{}: another run works with it", folder.path().string()),
                 "wait for its end");
   }
-  require_own(run_.outputs, *folder.marker());
-  require_every_step(run_.outputs, folder);
+  require_own(run_, *folder.marker());
+  require_every_step(run_.outputs, run_.settings, folder);
   log_info(fmt::format("resuming from the work that is kept in {}", folder.path().string()));
   folder_.emplace(std::move(folder));
   resumes_ = begun_ = true;
   kept_ = "the work of the earlier run";
-  attempt([&] { folder_->go_on(marker_of(identity_, run_.outputs)); });
+  attempt([&] { folder_->go_on(marker_of(identity_, run_)); });
 }
 
 // Of a run that starts over.
@@ -244,28 +264,35 @@ std::optional<Contexts> WorkDir::contexts() const {
   return contexts;
 }
 
-std::optional<Latents> WorkDir::step(std::int64_t done) const {
-  auto kept = read(step_name(done));
+std::optional<std::vector<Latents>> WorkDir::step(std::size_t stage, std::int64_t done) const {
+  const auto kept = read(step_name({stage, done}));
   if (!kept) return std::nullopt;
-  return Latents{.video = kept->tensors["video_latents"], .audio = kept->tensors["audio_latents"]};
+  return packed_clips_in(*kept, clip_count());
 }
 
 std::optional<StepLatents> WorkDir::last_step() const {
   if (!resumes_) return std::nullopt;
-  for (const std::int64_t done : steps_in(folder_->path())) {
-    if (auto latents = step(done)) return StepLatents{done, std::move(*latents)};
+  for (const KeptStep& kept : steps_in(folder_->path())) {
+    if (auto clips = step(kept.stage, kept.done))
+      return StepLatents{kept.stage, kept.done, std::move(*clips)};
   }
   return std::nullopt;
 }
 
-std::optional<ClipLatents> WorkDir::clip() const {
-  auto kept = read(kClip);
+std::optional<std::vector<Latents>> WorkDir::refined_from() const {
+  const auto kept = read(kRefinedFrom);
   if (!kept) return std::nullopt;
-  return ClipLatents{.video = kept->tensors["video_latents"], .audio = kept->tensors["audio_latents"]};
+  return packed_clips_in(*kept, clip_count());
 }
 
-std::optional<Waveform> WorkDir::sound() const {
-  auto kept = read(kSound);
+std::optional<std::vector<ClipLatents>> WorkDir::clips() const {
+  const auto kept = read(kClip);
+  if (!kept) return std::nullopt;
+  return clips_in(*kept, clip_count());
+}
+
+std::optional<Waveform> WorkDir::sound(std::size_t clip) const {
+  auto kept = read(sound_name(clip));
   if (!kept) return std::nullopt;
   return Waveform{.sample_rate = std::stoi(kept->metadata.at("sample_rate")),
                   .left = channel(kept->tensors["left"]),
@@ -280,7 +307,7 @@ void WorkDir::attempt(const std::function<void()>& work) {
   if (!folder_) return;
   try {
     with_memory_errors("", [&] {
-      if (!begun_) folder_->begin(marker_of(identity_, run_.outputs));
+      if (!begun_) folder_->begin(marker_of(identity_, run_));
       begun_ = true;
       work();
     });
@@ -313,24 +340,32 @@ void WorkDir::keep(const Contexts& contexts) {
 }
 
 void WorkDir::keep(const StepLatents& step) {
-  const std::int64_t all = run_.settings.schedule.steps();
-  write(step_name(step.done), latents_content(step.latents, {step.done, all}),
-        fmt::format("the latents after {} of {} steps", step.done, all));
+  const std::int64_t all = run_.settings.stages[step.stage].schedule.steps();
+  const bool two = run_.settings.stages.size() > 1;
+  write(step_name({step.stage, step.done}), latents_content(step.clips, {step.done, all}),
+        fmt::format("the latents after {} of {} steps{}", step.done, all,
+                    two ? fmt::format(" of stage {}", step.stage + 1) : ""));
   if (!run_.outputs.trace.empty()) return;
   attempt([&] {
-    for (const std::int64_t done : steps_in(folder_->path())) {
-      if (done + 1 < step.done) fs::remove(folder_->path() / step_name(done));
+    for (const KeptStep& kept : steps_in(folder_->path())) {
+      if (kept.stage == step.stage && kept.done + 1 < step.done)
+        fs::remove(folder_->path() / step_name(kept));
     }
   });
 }
 
-void WorkDir::keep(const ClipLatents& clip) {
-  const std::int64_t all = run_.settings.schedule.steps();
-  write(kClip, latents_content(clip, {all, all}), "the latents");
+void WorkDir::keep_refined_from(const std::vector<Latents>& clips) {
+  const std::int64_t all = run_.settings.stages.front().schedule.steps();
+  write(kRefinedFrom, latents_content(clips, {all, all}), "the upsampled latents of the first stage");
 }
 
-void WorkDir::keep(const Waveform& sound) {
-  write(kSound,
+void WorkDir::keep(const std::vector<ClipLatents>& clips) {
+  const std::int64_t all = run_.settings.stages.back().schedule.steps();
+  write(kClip, latents_content(clips, {all, all}), "the latents");
+}
+
+void WorkDir::keep(const Waveform& sound, std::size_t clip) {
+  write(sound_name(clip),
         {.tensors = {{"left", samples(sound.left)}, {"right", samples(sound.right)}},
          .metadata = {{"sample_rate", std::to_string(sound.sample_rate)}}},
         "the latents and the sound");
@@ -339,8 +374,10 @@ void WorkDir::keep(const Waveform& sound) {
 void WorkDir::forget_steps() {
   attempt([&] {
     fs::remove(folder_->path() / kContexts);
-    for (const std::int64_t done : steps_in(folder_->path())) {
-      if (done < run_.settings.schedule.steps()) fs::remove(folder_->path() / step_name(done));
+    fs::remove(folder_->path() / kRefinedFrom);
+    const KeptStep last{run_.settings.stages.size() - 1, run_.settings.stages.back().schedule.steps()};
+    for (const KeptStep& kept : steps_in(folder_->path())) {
+      if (kept < last) fs::remove(folder_->path() / step_name(kept));
     }
   });
 }

@@ -1,7 +1,8 @@
 #pragma once
 // What a run keeps so that another can go on from it: contexts after the text phase, latents after each step
-// (the last two, all of them while a trace is written), the clean latents, the decoded sound.  Each is a file
-// of its own in the work folder, complete and checked, and each is of use without the others.
+// (the last two of a stage, all of them while a trace is written), what the second of two stages begins with,
+// the clean latents, the decoded sound.  Each is a file of its own in the work folder, complete and checked,
+// and each is of use without the others.  Latents are those of all clips of the run.
 //
 // - Kept at Outputs::work_dir, "<first output>.sluice-work" if that is empty; made when there is something to
 //   keep, removed when all outputs are made.  Decoding given latents keeps nothing.
@@ -26,12 +27,14 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace sluice::pipeline {
 
 struct StepLatents {
-  std::int64_t done = 0;  // steps
-  Latents latents;
+  std::size_t stage = 0;
+  std::int64_t done = 0;  // steps of it
+  std::vector<Latents> clips;
 };
 
 class WorkDir {
@@ -45,16 +48,18 @@ class WorkDir {
   // taken for missing.
   std::optional<Contexts> contexts() const;
   std::optional<StepLatents> last_step() const;
-  std::optional<Latents> step(std::int64_t done) const;
-  std::optional<ClipLatents> clip() const;
-  std::optional<Waveform> sound() const;
+  std::optional<std::vector<Latents>> step(std::size_t stage, std::int64_t done) const;
+  std::optional<std::vector<Latents>> refined_from() const;  // what the second stage begins with
+  std::optional<std::vector<ClipLatents>> clips() const;
+  std::optional<Waveform> sound(std::size_t clip) const;
   // Whether the earlier run made this output: it is there, complete.
   bool made(const std::filesystem::path& output) const;
 
   void keep(const Contexts& contexts);
   void keep(const StepLatents& step);
-  void keep(const ClipLatents& clip);
-  void keep(const Waveform& sound);
+  void keep_refined_from(const std::vector<Latents>& clips);
+  void keep(const std::vector<ClipLatents>& clips);
+  void keep(const Waveform& sound, std::size_t clip);
   // Contexts and steps are not needed any more, but for the last step.
   void forget_steps();
   // Before an output gets its name.
@@ -66,6 +71,7 @@ class WorkDir {
   Error with_way_on(const Error& error);
 
  private:
+  std::size_t clip_count() const { return static_cast<std::size_t>(run_.request.count); }
   void resume_from(WorkFolder folder);
   void look_at(WorkFolder folder);
   std::optional<KeptTensors> read(const std::string& name) const;

@@ -36,7 +36,7 @@ std::string checksum_of(const json& content) {
 json marker_json(const WorkMarker& marker) {
   json content = {{"identity", marker.identity},
                   {"outputs", marker.outputs},
-                  {"frames_dir", marker.frames_dir},
+                  {"frame_folders", marker.frame_folders},
                   {"finishing", marker.finishing},
                   {"made_folder", marker.made_folder}};
   content["checksum"] = checksum_of(content);
@@ -52,7 +52,7 @@ std::optional<WorkMarker> parse_marker(const std::string& text) {
     if (checksum != checksum_of(content)) return std::nullopt;
     return WorkMarker{.identity = content.at("identity"),
                       .outputs = content.at("outputs"),
-                      .frames_dir = content.at("frames_dir"),
+                      .frame_folders = content.at("frame_folders"),
                       .finishing = content.at("finishing"),
                       .made_folder = content.at("made_folder")};
   } catch (const json::exception&) {
@@ -72,8 +72,8 @@ void remove_unfinished(const WorkMarker& marker) {
     remove_abandoned(output.parent_path(),
                      [&](std::string_view target) { return target == output.filename().native(); });
   }
-  if (!marker.frames_dir.empty())
-    remove_abandoned(marker.frames_dir, [](std::string_view name) { return name.starts_with("frame_"); });
+  for (const std::string& folder : marker.frame_folders)
+    remove_abandoned(folder, [](std::string_view name) { return name.starts_with("frame_"); });
 }
 
 // "frames/" is "frames".
@@ -168,7 +168,7 @@ void WorkFolder::go_on(const WorkMarker& marker) {
     if (std::ranges::find(marker_->outputs, output) == marker_->outputs.end())
       marker_->outputs.push_back(output);
   }
-  marker_->frames_dir = marker.frames_dir;
+  marker_->frame_folders = marker.frame_folders;
   write_marker(Flush::yes);
 }
 

@@ -27,10 +27,10 @@ std::string recorded_name(const std::filesystem::path& output);
 
 struct WorkMarker {
   nlohmann::json identity;
-  std::vector<std::string> outputs;    // recorded names of the files that the run writes
-  std::string frames_dir;              // recorded name; empty: none
-  std::vector<std::string> finishing;  // of all these, what has its name or was about to get it
-  bool made_folder = true;             // false: there was an empty folder of that name
+  std::vector<std::string> outputs;        // recorded names of the files that the run writes
+  std::vector<std::string> frame_folders;  // recorded names
+  std::vector<std::string> finishing;      // of all these, what has its name or was about to get it
+  bool made_folder = true;                 // false: there was an empty folder of that name
 };
 
 class WorkFolder {

@@ -1,9 +1,9 @@
 #include "pipeline/work_identity.h"
 
 #include "base/cpu_path.h"
-#include "base/file.h"
 #include "bytes/format/checksum.h"
 #include "pipeline/account.h"
+#include "pipeline/file_fingerprint.h"
 #include "pipeline/json_text.h"
 
 #include <sluice/checkpoint.h>
@@ -11,7 +11,6 @@
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 
-#include <fcntl.h>
 #include <array>
 #include <set>
 
@@ -19,25 +18,6 @@ namespace sluice::pipeline {
 namespace {
 
 using nlohmann::json;
-
-constexpr Bytes kSample = KiB(4);
-constexpr Bytes kSamples = 8;
-
-// Of pieces at even distances behind the header.
-std::string sampled_checksum(const Shard& shard) {
-  const File file = File::open(shard.path);
-  // Only what is asked for comes into the page cache.
-  ::posix_fadvise(file.descriptor(), 0, 0, POSIX_FADV_RANDOM);
-  const Bytes data = shard.file_size - shard.header_size;
-  const Bytes piece = std::min(kSample, data);
-  std::vector<std::byte> buffer(piece);
-  bytes::Checksum checksum;
-  for (Bytes i = 0; i < kSamples; ++i) {
-    read_exact(file, buffer, shard.header_size + (data - piece) / (kSamples - 1) * i, "a sample");
-    checksum.add(buffer);
-  }
-  return checksum.text();
-}
 
 json samples(const PreparedRun& run) {
   json found = json::object();
@@ -104,7 +84,9 @@ void each_difference(const json& there, const json& here, Visit visit) {
 json work_identity(const PreparedRun& run) {
   json versions_and_cpu = versions();
   versions_and_cpu["CPU instructions"] = std::string(name(cpu_path()));
-  const json identity = {{"request", settled_request(run.request, run.settings, run.threads)},
+  json request = settled_request(run);
+  request["count"] = run.request.count;
+  const json identity = {{"request", request},
                          {"headers", fingerprints(run.models, run.encoder.get()).at("headers")},
                          {"samples", samples(run)},
                          {"injected", injected(run.injection)},

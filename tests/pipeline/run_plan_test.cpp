@@ -28,7 +28,7 @@ class RunPlanning : public ::testing::Test {
   }
 
   Request request_ = test::demo_request();
-  ModelSet models_ = open_models(test::demo_model(), Sound::yes);
+  ModelSet models_ = open_models(test::demo_model(), {});
   TextEncoder encoder_ = open_text_encoder(test::demo_text_encoder());
   Settings settings_ = settle(request_, models_);
 };

@@ -33,7 +33,7 @@ double linear_elements(const Work& work) {
 }
 
 TEST(Work, CountsEveryMatrixOfABlockOnce) {
-  const ModelSet models = open_models(test::demo_model(), Sound::no);
+  const ModelSet models = open_models(test::demo_model(), {.sound = false});
   const auto groups = models.transformer->groups();
   const Work work = block_work(models.transformer->config(), {.video = 16, .audio = 26, .text = 1024});
   EXPECT_EQ(linear_elements(work), matrix_elements(*groups.at(1)));
@@ -56,7 +56,7 @@ TEST(Work, AddsAndScales) {
 }
 
 TEST(Prediction, GivesEveryPhaseATimeThatGrowsWithTheRequest) {
-  const ModelSet models = open_models(test::demo_model(), Sound::yes);
+  const ModelSet models = open_models(test::demo_model(), {});
   const TextEncoder encoder = open_text_encoder(test::demo_text_encoder());
   MachineSpeed speed(at::kFloat);
   auto seconds = [&](std::int64_t side) {
