@@ -1,8 +1,9 @@
 """The other side of run.py: the same work with diffusers and LibTorch.  One kind of work a call:
 
     step     the transformer's step            video    the video autoencoder's decode
-    sound    audio VAE and vocoder             matmul   the rate of LibTorch's product, for the ideal
-    flops    operations of all three, counted on shapes alone
+    sound    audio VAE and vocoder             encode   the video autoencoder's encode
+    matmul   the rate of LibTorch's product, for the ideal
+    flops    operations of step, video and sound, counted on shapes alone
 
 Prints one JSON line: seconds (and processor seconds) of each timed round, and for `step` how the time divides
 by kind of work."""
@@ -22,12 +23,12 @@ KINDS = {"linear": ("aten::addmm", "aten::mm", "aten::bmm", "aten::linear", "mkl
 
 def parse_arguments():
     parser = argparse.ArgumentParser()
-    parser.add_argument("work", choices=["step", "video", "sound", "matmul", "flops"])
+    parser.add_argument("work", choices=["step", "video", "sound", "encode", "matmul", "flops"])
     parser.add_argument("model", help="diffusers folder with transformer/, vae/, audio_vae/, vocoder/")
     parser.add_argument("--inputs", help="safetensors of step")
     parser.add_argument("--grid", type=int, nargs=3, default=[4, 16, 16], help="latent frames, height, width")
     parser.add_argument("--fps", type=float, default=24)
-    parser.add_argument("--size", type=int, nargs=3, default=[512, 320, 49], help="of video: width, height, frames")
+    parser.add_argument("--size", type=int, nargs=3, default=[512, 320, 49], help="of video and encode: width, height, frames")
     parser.add_argument("--sound-latents", type=int, default=125, help="25 a second")
     parser.add_argument("--text-tokens", type=int, default=1024)
     parser.add_argument("--audio-tokens", type=int, default=26)
@@ -111,6 +112,10 @@ def work_of(arguments, dtype):
     if arguments.work == "video":
         model, latents = video_model(arguments, dtype), video_latents(arguments, torch.randn).to(dtype)
         return lambda: model.decode(latents, return_dict=False)
+    if arguments.work == "encode":
+        width, height, frames = arguments.size
+        model, clip = video_model(arguments, dtype), torch.rand(1, 3, frames, height, width).to(dtype)
+        return lambda: (model.encode(clip).latent_dist.mean,)
     if arguments.work == "sound":
         autoencoder, network = sound_models(arguments, dtype)
         latents = torch.randn(1, 8, arguments.sound_latents, 16).to(dtype)
