@@ -7,8 +7,9 @@
 //   next     y = x + h · (b1 · (x0 - x) + b2 · (x0m - x)),   b2 = 2 phi_2(-h), b1 = phi_1(-h) - b2
 //
 // where x0 and x0m are the model's predictions of the clean sample at x and at m.  State is f64: samples may
-// come as f32 or f64, results are f64.  Source: res2s_audio_video_denoising_loop and Res2sDiffusionStep of
-// Lightricks' ltx-pipelines 1.2.0.  The caller runs the model and draws the noise:
+// come as f32 or f64, results are f64; a call holds at most five f64 tensors of the sample's size at once.
+// Source: res2s_audio_video_denoising_loop and Res2sDiffusionStep of Lightricks' ltx-pipelines 1.2.0.  The
+// caller runs the model and draws the noise:
 //
 //   sigmas = res_2s_sigmas(list);
 //   for each step from, to of sigmas, but the one to 0:

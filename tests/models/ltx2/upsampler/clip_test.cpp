@@ -57,6 +57,16 @@ TEST(ClipConv, of_a_single_frame_uses_the_middle_taps_alone) {
       all_close(y, clip_conv({conv.weight.select(2, 1).contiguous(), conv.bias}, clip), {.atol = 1e-5}));
 }
 
+TEST(ClipConv, takes_pictures_of_one_place_or_one_row) {
+  at::manual_seed(9);
+  const nn::Conv conv = random_conv({4, 5, 3, 3, 3});
+
+  for (const at::Tensor& clip : {at::randn({1, 1, 1, 5}), at::randn({2, 1, 7, 5}), at::randn({2, 7, 1, 5})}) {
+    const at::Tensor want = at::conv3d(channels_first(clip), conv.weight, conv.bias, 1, 1);
+    EXPECT_TRUE(all_close(clip_conv(conv, clip), channels_last(want), {.atol = 1e-5}));
+  }
+}
+
 TEST(ClipConv, in_several_pieces_gives_what_a_piece_around_each_frame_gives) {
   at::manual_seed(3);
   const at::Tensor clip = at::randn({5, 48, 64, 3});  // two frames a piece
