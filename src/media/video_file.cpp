@@ -3,6 +3,7 @@
 #include <sluice/error.h>
 #include "bytes/format/impostor.h"
 #include "media/colour_tags.h"
+#include "media/mp4_boxes.h"
 #include "media/stranger.h"
 
 #include <fmt/format.h>
@@ -14,6 +15,7 @@ extern "C" {
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <cstdlib>
 #include <span>
 #include <string_view>
@@ -28,15 +30,8 @@ constexpr int kMostSide = 16384;
 
 DemuxerPtr open_video(const fs::path& path) {
   refuse_stranger(path, kVideo);
-  try {
-    return open_media_with_streams(path);
-  } catch (const Error& error) {
-    if (error.kind() != ErrorKind::bad_input || !bytes::is_video(path)) throw;
-    throw Error(ErrorKind::corrupt_file,
-                fmt::format("{}: is cut short or damaged: an mp4 without the index (moov) of its frames",
-                            path.string()),
-                "copy or download it again; a recording that was interrupted must be repaired first");
-  }
+  if (bytes::is_video(path)) check_mp4_is_whole(path);
+  return open_media_with_streams(path);
 }
 
 void refuse_other_demuxers(const AVFormatContext& demuxer, const fs::path& path) {
@@ -61,9 +56,7 @@ AVStream& find_video(const AVFormatContext& demuxer, const fs::path& path) {
   const auto found =
       std::ranges::find_if(streams, [](const AVStream* stream) { return is_real_video(*stream); });
   if (found != streams.end()) return **found;
-  throw Error(ErrorKind::bad_input,
-              fmt::format("{}: has no video in it, only {}", path.string(),
-                          streams.empty() ? "nothing" : "sound or a cover"),
+  throw Error(ErrorKind::bad_input, fmt::format("{}: has no video in it", path.string()),
               "give a file with moving pictures; sound alone is given with --audio");
 }
 
@@ -148,6 +141,17 @@ VideoFile::Scan sort_times(std::vector<PacketTime> packets, std::int64_t PacketT
   return {.timeline = std::move(timeline), .origin = is_shown_time ? std::optional(origin) : std::nullopt};
 }
 
+// Matroska's statistics say when a stream ends: "00:00:03.000000000".  Without them, what is missing at the
+// end of a file cannot be told from a shorter video.
+std::optional<double> stated_end(const AVStream& stream) {
+  const AVDictionaryEntry* stated = av_dict_get(stream.metadata, "DURATION", nullptr, 0);
+  int hours = 0, minutes = 0;
+  double seconds = 0;
+  if (stated == nullptr || std::sscanf(stated->value, "%d:%d:%lf", &hours, &minutes, &seconds) != 3)
+    return std::nullopt;
+  return 3600.0 * hours + 60.0 * minutes + seconds;
+}
+
 Error cut_short(const fs::path& path, std::size_t read) {
   return Error(
       ErrorKind::corrupt_file,
@@ -207,6 +211,11 @@ VideoFile::Scan VideoFile::scan() {
     throw Error(ErrorKind::bad_input, fmt::format("{}: the video has no frames", path_.string()),
                 "check that it plays elsewhere");
   }
+  constexpr double kSlack = 0.5;  // seconds
+  const PacketTime& last = *std::ranges::max_element(packets, {}, &PacketTime::pts);
+  const double end = static_cast<double>(last.pts) * av_q2d(stream_->time_base);
+  if (last.pts != AV_NOPTS_VALUE && end + kSlack < stated_end(*stream_).value_or(0))
+    throw cut_short(path_, packets.size());
   const std::string_view name = demuxer_->iformat->name;
   if (packets.size() == 1 && (name == "gif" || name == "apng")) {
     throw Error(ErrorKind::bad_input,

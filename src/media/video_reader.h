@@ -1,6 +1,9 @@
 #pragma once
-// A video's frames at a rate of one's own, upright and as 8-bit RGB, one at a time: a file of another or of a
-// variable rate is sampled at times n / rate, each time the frame that is shown then.
+// A video's frames at a rate of one's own, upright, with square pixels and as 8-bit RGB, one at a time: a
+// file of another or of a variable rate is sampled at times n / rate, each time the frame that is shown then
+// (how times are rounded: video_timeline.h).  Time 0 is the first shown frame, whatever the file's clock
+// says.  Colours follow the stream's tags; untagged ones are BT.709 from 720 lines on, else BT.601, and that
+// is told.  Sound is not looked at.
 
 #include "media/rgb_frame.h"
 
@@ -26,13 +29,16 @@ struct ReadableVideo {
   std::vector<std::string> conversions;  // "30 to 24 frames a second", "turned by 90°", "BT.601 …"
 };
 
-// Reads the container and, where it does not tell how many frames there are, counts packets; decodes nothing.
-// Error(bad_input) names the file: missing, no media file, no frames, a size beyond what is possible.
+// Reads the container and the times of all packets of the stream; decodes nothing.  Error(bad_input) names
+// the file: missing, something else, a still picture, no frames, HDR colours (PQ, HLG), a size beyond what is
+// possible. Error(corrupt_file): cut short.
 ReadableVideo probe_video(const std::filesystem::path& path, Rational rate);
 
 class VideoReader {
  public:
-  // Frames at `rate`, from number `first` of them on.  Error(bad_input) as probe_video().
+  // Frames at `rate`, from number `first` (0 or more) of them on; decoding begins at a key frame before it
+  // where the container leads there exactly, else at the start.  Errors as probe_video().  One thread at a
+  // time; memory for the decoder's frames and one picture.
   VideoReader(const std::filesystem::path& path, Rational rate, std::int64_t first = 0);
   ~VideoReader();
   VideoReader(const VideoReader&) = delete;

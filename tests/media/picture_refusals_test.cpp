@@ -9,6 +9,8 @@ extern "C" {
 #include <libavutil/frame.h>
 }
 
+#include <random>
+
 namespace sluice::media {
 namespace {
 
@@ -162,6 +164,31 @@ TEST_F(PictureRefusal, of_a_png_with_a_wrong_byte) {
 
   EXPECT_EQ(error.kind(), ErrorKind::corrupt_file);
   EXPECT_THAT(error.what(), HasSubstr("damaged.png: the png picture is damaged or cut short"));
+}
+
+// Whatever a file holds, there is a picture or an Error.
+TEST_F(PictureRefusal, is_the_worst_that_random_damage_brings) {
+  FramePtr grey = blank_frame("yuvj420p", 48, 32), rgb = blank_frame("rgb24", 48, 32);
+  const std::string turned =
+      with_jpeg_segment(encode_picture("mjpeg", *grey), 0xe1, "Exif\0\0"s + exif_orientation_block(6));
+  const unsigned seed = std::random_device{}();
+  std::mt19937 random(seed);
+  for (const std::string& whole :
+       {png_of(48, 32), turned, encode_picture("tiff", *rgb), gif_of(2), animated_webp(2),
+        four_plane_jpeg({.planes = {1, 2, 3, 4}, .adobe_transform = 2})}) {
+    for (int round = 0; round < 200; ++round) {
+      std::string bytes = whole.substr(0, round % 2 == 0 ? whole.size() : random() % whole.size());
+      for (int i = 0; i < 3 && !bytes.empty(); ++i)
+        bytes[random() % bytes.size()] = static_cast<char>(random());
+      write_bytes(folder_ / "damaged", bytes);
+      try {
+        EXPECT_TRUE(read_picture(folder_ / "damaged", {.most_pixels = 1 << 20}).view().is_whole());
+      } catch (const Error& error) {
+        EXPECT_TRUE(error.kind() == ErrorKind::bad_input || error.kind() == ErrorKind::corrupt_file)
+            << error.what() << ", seed " << seed << ", round " << round;
+      }
+    }
+  }
 }
 
 TEST_F(PictureRefusal, follows_the_limits_it_is_given) {
