@@ -238,6 +238,19 @@ json translate_vae(const json& metadata, const std::string& where) {
   return out;
 }
 
+// What the mel front end has fixed because the diffusers' layout does not say it.
+void check_mel_constants(const json& preprocessing, const json& sizes, const std::string& where) {
+  constexpr std::int64_t kWindow = 1024;
+  const ConfigReader stft(object(preprocessing, "stft", where), where);
+  stft.only("filter_length", kWindow);
+  stft.only("win_length", kWindow);
+  if (!preprocessing.contains("mel")) return;
+  const ConfigReader mel(object(preprocessing, "mel", where), where);
+  mel.only("mel_fmin", 0.0);
+  mel.only("mel_fmax", sizes.at("sample_rate").get<double>() / 2);
+  if (sizes.contains("mel_bins")) mel.only("n_mel_channels", sizes.at("mel_bins").get<std::int64_t>());
+}
+
 json translate_audio_vae(const json& metadata, const std::string& where) {
   const json& params = object(object(metadata, "model", where), "params", where);
   const json& dd = object(params, "ddconfig", where);
@@ -252,8 +265,10 @@ json translate_audio_vae(const json& metadata, const std::string& where) {
   auto attention = read.value_or<std::vector<std::int64_t>>("attn_resolutions", {});
   out["attn_resolutions"] = attention.empty() ? json(nullptr) : json(attention);
   out["sample_rate"] = ConfigReader(params, where).required<std::int64_t>("sampling_rate");
-  const json& stft = object(object(metadata, "preprocessing", where), "stft", where);
-  out["mel_hop_length"] = ConfigReader(stft, where).required<std::int64_t>("hop_length");
+  const json& preprocessing = object(metadata, "preprocessing", where);
+  check_mel_constants(preprocessing, out, where);
+  out["mel_hop_length"] =
+      ConfigReader(object(preprocessing, "stft", where), where).required<std::int64_t>("hop_length");
   out["is_causal"] = true;
   return out;
 }

@@ -4,6 +4,7 @@
 #include "models/ltx2/files/config_translation.h"
 #include "models/ltx2/files/key_map.h"
 #include "nn/json_file.h"
+#include "support/throws_error.h"
 
 #include <sluice/error.h>
 
@@ -144,6 +145,26 @@ TEST(ConfigTranslation, lets_a_file_be_without_a_video_encoder) {
 
   EXPECT_FALSE(vae.contains("block_out_channels"));
   EXPECT_TRUE(vae.contains("decoder_block_out_channels"));
+}
+
+TEST(ConfigTranslation, refuses_another_mel_front_end_than_the_one_there_is) {
+  const json config = json::parse(Checkpoint::open(kCase / "model.safetensors").metadata().at("config"));
+  for (const auto& [part, key, value] :
+       {std::tuple<std::string, std::string, json>{"stft", "filter_length", 512},
+        {"stft", "win_length", 512},
+        {"mel", "mel_fmin", 20},
+        {"mel", "mel_fmax", 7600},
+        {"mel", "n_mel_channels", 3}}) {
+    json other = config;
+    other["audio_vae"]["preprocessing"][part][key] = value;
+
+    EXPECT_THAT(
+        [&] {
+          diffusers_config(
+              ComponentKind::audio_vae, other, [](std::string_view) { return nullptr; }, "file");
+        },
+        test::ThrowsError(ErrorKind::bad_input, HasSubstr("'" + key + "'")));
+  }
 }
 
 TEST(KeyMap, keeps_the_names_of_scales_beside_those_of_their_weights) {
