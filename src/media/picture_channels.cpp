@@ -4,6 +4,7 @@ extern "C" {
 #include <libavutil/frame.h>
 }
 
+#include <string_view>
 #include <utility>
 
 namespace sluice::media {
@@ -44,6 +45,11 @@ InkCoding take_ink_coding(const PictureHeader& header, std::span<std::byte> file
   constexpr std::byte kYcck{2}, kNothingLibavKnows{1};
   if (!header.cmyk) return InkCoding::none;
   if (header.format != PictureFormat::jpeg) return InkCoding::made_rgb;
+  constexpr std::string_view kInks = "CMYK";
+  for (std::size_t at : header.component_numbers_at) {
+    const std::size_t ink = at < file.size() ? kInks.find(static_cast<char>(file[at])) : kInks.npos;
+    if (ink != kInks.npos) file[at] = static_cast<std::byte>(ink + 1);
+  }
   if (!header.adobe_transform_at) return InkCoding::stored;
   const std::byte transform = std::exchange(file[*header.adobe_transform_at], kNothingLibavKnows);
   return transform == kYcck ? InkCoding::as_ycck : InkCoding::stored;

@@ -26,7 +26,8 @@ enum class InkCoding {
 };
 
 // How a CMYK JPEG stores its inks.  libav would turn them into RGB by the plain formula before a profile
-// could be asked; it does so by Adobe's marker, which is therefore overwritten in `file`.
+// could be asked; it does so by Adobe's marker and by components named C, M, Y and K, which are therefore
+// overwritten in `file`.
 InkCoding take_ink_coding(const PictureHeader& header, std::span<std::byte> file);
 
 class PictureChannels {

@@ -60,14 +60,24 @@ std::uint32_t next_marker(ByteCursor& cursor) {
   return 0;
 }
 
+void take_start_of_frame(ByteCursor cursor, PictureHeader& header) {
+  cursor.skip(1);  // bits a sample
+  header.height = cursor.u16();
+  header.width = cursor.u16();
+  const std::uint32_t components = cursor.u8();
+  header.cmyk = components == 4;
+  for (std::size_t i = 0; i < components; ++i) header.component_numbers_at.push_back(cursor.at() + 3 * i);
+}
+
+void take_start_of_scan(ByteCursor cursor, PictureHeader& header) {
+  const std::uint32_t components = cursor.u8();
+  for (std::size_t i = 0; i < components; ++i) header.component_numbers_at.push_back(cursor.at() + 2 * i);
+}
+
 void take_jpeg_segment(std::uint32_t marker, std::size_t size, ByteCursor cursor, PictureHeader& header) {
-  if (is_start_of_frame(marker)) {
-    cursor.skip(1);  // bits a sample
-    header.height = cursor.u16();
-    header.width = cursor.u16();
-    header.cmyk = cursor.u8() == 4;
-  }
   const std::size_t begin = cursor.at();
+  if (is_start_of_frame(marker)) take_start_of_frame(cursor, header);
+  if (marker == 0xda) take_start_of_scan(cursor, header);
   const std::string_view content = cursor.text(size);
   if (marker == 0xe1 && content.starts_with("Exif")) header.orientation = exif_orientation(content);
   constexpr std::size_t kTransform = 11;  // "Adobe", version, two flags of two bytes

@@ -8,6 +8,7 @@
 #include <optional>
 #include <span>
 #include <string_view>
+#include <vector>
 
 namespace sluice::media {
 
@@ -26,8 +27,10 @@ struct PictureHeader {
   std::int64_t frames = 1;  // of an animation
   std::int64_t pages = 1;   // of a TIFF
   bool cmyk = false;
-  // JPEG: where Adobe's marker says how colours are transformed (0 none, 2 YCCK).
+  // JPEG: where Adobe's marker says how colours are transformed (0 none, 2 YCCK), and where components are
+  // numbered.
   std::optional<std::size_t> adobe_transform_at;
+  std::vector<std::size_t> component_numbers_at;
   bool whole = true;  // false where the file ends before its format's own end; BMP and TIFF do not know
 };
 

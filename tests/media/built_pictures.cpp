@@ -116,9 +116,9 @@ std::string with_jpeg_segment(const std::string& jpeg, int marker, std::string_v
 std::string four_plane_jpeg(const StoredInks& inks) {
   constexpr int kSide = 32, kBlocks = (kSide / 8) * (kSide / 8);
   std::string frame = "\x08"s + big_endian(kSide, 2) + big_endian(kSide, 2) + "\x04"s, scan = "\x04"s;
-  for (char plane = 1; plane <= 4; ++plane) {
-    frame += std::string{plane} + "\x11\0"s;
-    scan += std::string{plane} + "\0"s;
+  for (char name : inks.names) {
+    frame += std::string{name} + "\x11\0"s;
+    scan += std::string{name} + "\0"s;
   }
   BitWriter bits;
   for (int block = 0; block < kBlocks; ++block)

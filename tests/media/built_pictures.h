@@ -31,6 +31,7 @@ std::string with_jpeg_segment(const std::string& jpeg, int marker, std::string_v
 struct StoredInks {
   std::array<int, 4> planes;
   int adobe_transform;
+  std::string names = "\1\2\3\4";  // of the components, a letter each
 };
 std::string four_plane_jpeg(const StoredInks& inks);
 

@@ -120,14 +120,17 @@ TEST_F(PictureProfile, that_is_srgb_changes_nothing) {
 }
 
 TEST_F(PictureProfile, of_inks_is_asked_before_the_plain_formula) {
-  const std::string jpeg = four_plane_jpeg({.planes = {20, 200, 100, 128}, .adobe_transform = 0});
+  for (const char* names : {"\1\2\3\4", "CMYK"}) {
+    const std::string jpeg =
+        four_plane_jpeg({.planes = {20, 200, 100, 128}, .adobe_transform = 0, .names = names});
 
-  const Picture picture = read(with_profile(jpeg, black_ink_profile()));
+    const Picture picture = read(with_profile(jpeg, black_ink_profile()));
 
-  // L* = 100 · 128 / 255 = 50.2 is sRGB 119.6; the other inks, which the plain formula would show, do
-  // nothing.
-  expect_first_pixel(picture, {120, 120, 120}, 2);
-  EXPECT_THAT(picture.conversions, ElementsAre("colour profile 'Black Alone' to sRGB"));
+    // L* = 100 · 128 / 255 = 50.2 is sRGB 119.6; the other inks, which the plain formula would show, do
+    // nothing.
+    expect_first_pixel(picture, {120, 120, 120}, 2);
+    EXPECT_THAT(picture.conversions, ElementsAre("colour profile 'Black Alone' to sRGB")) << names;
+  }
 }
 
 TEST_F(PictureProfile, for_other_channels_is_left_out_and_told) {
