@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
 #include <string_view>
 #include <vector>
 
@@ -44,13 +45,14 @@ Placing place(FitSize from, Fit fit, FitSize to) {
     return {side(from.width, scaled(from.width), to.width),
             side(from.height, scaled(from.height), to.height)};
   }
-  const double scale = std::min(by_height, by_width);
-  // The side that decides fills the size, whatever the rounding.
-  const auto scaled = [&](int size, int most) {
-    return std::clamp(static_cast<int>(std::lround(size * scale)), 1, most);
+  // The side that decides fills the size; the other is rounded down, exactly.
+  const auto part = [](std::int64_t size, int to, int from) {
+    return static_cast<int>(std::max<std::int64_t>(size * to / from, 1));
   };
-  return {side(from.width, scaled(from.width, to.width), to.width),
-          side(from.height, scaled(from.height, to.height), to.height)};
+  const bool height_decides = std::int64_t{from.width} * to.height <= std::int64_t{to.width} * from.height;
+  const int width = height_decides ? part(from.width, to.height, from.height) : to.width;
+  const int height = height_decides ? to.height : part(from.height, to.width, from.width);
+  return {side(from.width, width, to.width), side(from.height, height, to.height)};
 }
 
 // Where an output pixel's value comes from.

@@ -21,7 +21,7 @@ struct FitSize {
 
 // planes: [3][height][width], pixel / 127.5 - 1 after bilinear interpolation between pixel centres without
 // antialiasing (torch's interpolate, align_corners off); no scaled picture is kept.  Sizes after scaling are
-// rounded up (crop, as the reference) or to the nearest, at least 1 (pad).  Error(internal) for sizes that do
+// rounded up (crop, as the reference) or down, at least 1 (pad).  Error(internal) for sizes that do
 // not belong together.
 void fit_picture(const RgbFrame& picture, Fit fit, FitSize size, std::span<float> planes);
 

@@ -29,9 +29,10 @@ struct ReadableVideo {
   std::vector<std::string> conversions;  // "30 to 24 frames a second", "turned by 90°", "BT.601 …"
 };
 
-// Reads the container and the times of all packets of the stream; decodes nothing.  Error(bad_input) names
-// the file: missing, something else, a still picture, no frames, HDR colours (PQ, HLG), a size beyond what is
-// possible. Error(corrupt_file): cut short.
+// Reads the container and the times of all packets of the stream; decodes nothing (but what libav wants to
+// see of a stream that does not describe itself).  Error(bad_input) names the file: missing, something else,
+// a still picture, no frames, HDR colours (PQ, HLG), a size beyond what is possible. Error(corrupt_file): cut
+// short.
 ReadableVideo probe_video(const std::filesystem::path& path, Rational rate);
 
 class VideoReader {

@@ -75,6 +75,15 @@ TEST(PictureFit, pad_keeps_at_least_a_line_of_the_thinnest_picture) {
   EXPECT_EQ(std::ranges::count(planes, 1.0f), 3 * 64);
 }
 
+TEST(PictureFit, pad_rounds_the_other_side_down) {
+  TestImage image(31, 100);
+  std::ranges::fill(image.pixels, 255);
+
+  const std::vector<float> planes = fitted(image, Fit::pad, {.width = 64, .height = 64});
+
+  EXPECT_EQ(std::ranges::count(planes, 1.0f), 3 * 64 * 19);  // 64 · 31 / 100 = 19.84
+}
+
 TEST(PictureFit, of_the_same_size_is_the_pixels_themselves) {
   TestImage image = gradient(24, 40, 5);
 
