@@ -13,6 +13,7 @@
 #include <sys/file.h>
 #include <unistd.h>
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <system_error>
 #include <utility>
@@ -61,8 +62,10 @@ std::optional<WorkMarker> parse_marker(const std::string& text) {
 }
 
 bool is_state(std::string_view name) {
+  constexpr std::array<std::string_view, 5> kBegins = {"contexts", "latents", "refined", "upsampled",
+                                                       "sound"};
   return name.ends_with(".safetensors") &&
-         (name.starts_with("contexts") || name.starts_with("latents") || name.starts_with("sound"));
+         std::ranges::any_of(kBegins, [&](std::string_view begin) { return name.starts_with(begin); });
 }
 
 // Outputs that a killed run left under temporary names.
