@@ -50,6 +50,9 @@ FrameCondition parse_frame_condition(std::string_view flag, const std::string& t
   FrameCondition condition{.file = text};
   if (exists(text)) return condition;
   const std::size_t at = text.rfind('@');
+  if (text.empty() || at == 0)
+    throw Error(ErrorKind::usage, fmt::format("{} '{}' names no file", flag, text),
+                "write it like picture.png");
   if (at == std::string::npos) return condition;
   const std::string_view place = std::string_view(text).substr(at + 1);
   const std::size_t colon = place.find(':');

@@ -17,7 +17,8 @@ std::string name_of(const std::filesystem::path& file) {
 
 void check_share(std::string_view flag, const std::string& where, double value) {
   if (value >= 0 && value <= 1) return;  // false for NaN
-  throw Error(ErrorKind::usage, fmt::format("{} {}: {} is not between 0 and 1", flag, where, value),
+  throw Error(ErrorKind::usage,
+              fmt::format("{}{}: {} is not between 0 and 1", flag, where.empty() ? "" : " " + where, value),
               "1 holds fully, 0 not at all");
 }
 
@@ -110,6 +111,11 @@ class Planner {
           ErrorKind::usage,
           fmt::format("--retake {}:{} is no part of a clip of {:.3f} s", range.start, range.end, lasts),
           fmt::format("give two times from 0 to {:.3f}, the smaller one first", lasts));
+    }
+    if (range.end > lasts + 1 / fps) {
+      warnings_.push_back(
+          fmt::format("--retake {}:{}: the clip ends at {:.3f} s, and so does what is made anew", range.start,
+                      range.end, lasts));
     }
     if (clip.frame != 0 || clip.strength != 1.0 || clip.count != request_.frames) {
       throw Error(

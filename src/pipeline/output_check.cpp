@@ -37,6 +37,10 @@ void check_combinations(const Outputs& outputs, const Request& request) {
                 "--decode-latents denoises nothing, so there is nothing to trace or to inject into",
                 "leave out --trace and --inject");
   }
+  if (!request.decode_latents.empty() && request.count > 1) {
+    throw Error(ErrorKind::usage, "--decode-latents gives one clip, and --count asks for several",
+                "leave out one of them");
+  }
   if (request.streams == Streams::audio && (!outputs.video.empty() || !outputs.frames_dir.empty())) {
     throw Error(ErrorKind::usage, "--audio-only makes no picture, so there is no video to write",
                 "write --wav out.wav instead");

@@ -16,6 +16,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace sluice::pipeline {
 namespace {
 
@@ -119,6 +121,13 @@ std::int64_t reference_downscale(const PreparedRun& run) {
 }
 
 void warn_of_adapters(PreparedRun& run) {
+  const auto takes_references = [](const auto& adapter) {
+    return adapter->reference_downscale_factor.has_value();
+  };
+  if (!run.request.references.empty() && std::ranges::none_of(run.adapters, takes_references)) {
+    run.settings.warnings.emplace_back(
+        "none of the adapters says that it takes references: they are given at the clip's own size");
+  }
   for (const auto& adapter : run.adapters) {
     const std::string file = adapter->checkpoint.path().string();
     if (!adapter->unmatched.empty()) {
