@@ -53,6 +53,12 @@ Case::Case(Manifest manifest) : manifest_(std::move(manifest)) {
   for (const auto& [name, entry] : manifest_.outputs) add(outputs_, name, entry, io);
 }
 
+Case Case::part(std::string_view key) const {
+  Case part = *this;
+  part.manifest_.params.update(param<nlohmann::json::object_t>(key));
+  return part;
+}
+
 bool Case::has_param(std::string_view key) const {
   auto found = manifest_.params.find(std::string(key));
   return found != manifest_.params.end() && !found->is_null();

@@ -57,6 +57,9 @@ class Case {
   const std::string& name() const { return manifest_.name; }
   const nlohmann::json& config() const { return manifest_.config; }
 
+  // The same with the values of the object `key` among the params over the others: a part of a case.
+  Case part(std::string_view key) const;
+
   bool has_param(std::string_view key) const;  // present and not null
   // MalformedCase if the parameter is missing or of another type.
   template <typename T>

@@ -44,7 +44,7 @@ void add_audio_vae(Registry& registry);  // both halves
 void add_mel_frontend(Registry& registry);
 void add_vocoder(Registry& registry);
 void add_upsampler(Registry& registry);  // latent_upsampler
-void add_pipeline(Registry& registry);  // pipeline/text_*
+void add_pipeline(Registry& registry);
 
 Registry every_runner();
 
