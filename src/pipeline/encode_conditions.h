@@ -35,8 +35,8 @@ at::Tensor encode_sound(const ModelSet& models, Backends& backends, const Reques
                         const Settings& settings);
 
 // What they need at most beside the weights in their files.
-Bytes frames_encode_memory(const ModelSet& models, const Settings& settings, const StageSettings& stage,
-                           const GivenMedia& media);
+Bytes frames_encode_memory(const ModelSet& models, const Request& request, const Settings& settings,
+                           const StageSettings& stage, const GivenMedia& media);
 Bytes sound_encode_memory(const ModelSet& models, const Request& request, const Settings& settings,
                           const GivenMedia& media);
 

@@ -105,7 +105,9 @@ class Planner {
     if (!frames && !sound) return;
     PhasePlan phase{.name = condition_phase(stage), .in_turn = true};
     Bytes most = 0;
-    if (frames) most = frames_encode_memory(models_, settings, settings.stages[stage], inputs_.settle.media);
+    if (frames)
+      most = frames_encode_memory(models_, inputs_.request, settings, settings.stages[stage],
+                                  inputs_.settle.media);
     if (sound)
       most = std::max(most, sound_encode_memory(models_, inputs_.request, settings, inputs_.settle.media));
     phase.parts.push_back({"what is given, its encoding", most});
@@ -185,10 +187,10 @@ class Planner {
     PhasePlan phase{.name = denoise_phase(index), .steps = stage.schedule.steps()};
     phase.passes = evaluations(index == 0 ? inputs_.request.sampler : Sampler::euler, phase.steps);
     const DenoiseMemory memory = memory_of(index, inputs_.request.count);
-    phase.parts = {{"contexts, positions, streams", memory.contexts + memory.streams},
-                   {"a block's activations", memory.block},
-                   {kScratch, memory.scratch},
-                   {"latents", latents_of(index)}};
+    phase.parts.push_back({"contexts, positions, streams", memory.contexts + memory.streams});
+    phase.parts.push_back({"a block's activations", memory.block});
+    phase.parts.push_back({kScratch, memory.scratch});
+    phase.parts.push_back({"latents", latents_of(index)});
     stage_with_adapters(phase, adapters_of(index));
     plan_.phases.push_back(std::move(phase));
   }
