@@ -21,7 +21,7 @@ namespace {
 constexpr const char* kExitCodes = R"(exit codes:
   0 done, 1 internal error, 2 usage, 3 bad input, 4 does not fit, 5 device or I/O failed, 130 interrupted
 
-not built yet: image, video and audio conditions, two stages, LoRA, CUDA)";
+not built yet: CUDA, an HTTP server, LTX-2.5)";
 
 CancelToken cancel_token;
 
@@ -88,8 +88,8 @@ int parse_and_act(std::span<const Command> commands, int argc, char** argv,
   std::vector<BuiltCommand> built;
   for (const Command& command : commands) {
     CLI::App* added = add_command(app, command);
-    add_common(*added, flags);
     built.push_back({added, command.build(*added)});
+    add_common(*added, flags);  // behind the command's own, in the help too
   }
   try {
     prepare();

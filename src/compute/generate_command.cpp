@@ -13,6 +13,8 @@ namespace {
 constexpr const char* kExamples = R"(examples:
   sluice generate --model ltx-2.3-22b-distilled-1.1.safetensors --text-encoder gemma-3-12b/ \
     --prompt "waves break on a pebble beach, gulls call" -o waves.mp4
+  sluice generate --model ltx-2.3-22b-distilled-1.1.safetensors --text-encoder gemma-3-12b/ \
+    --image harbour.jpg --audio gulls.wav --prompt "a boat leaves the harbour" -o harbour.mp4
   sluice generate --from waves.mp4 --model ltx-2.3-22b-distilled-1.1.safetensors --text-encoder gemma-3-12b/ \
     --seed 7 --wav waves.wav -o other.mp4)";
 
@@ -43,24 +45,31 @@ cli::Action add_generate(CLI::App& app) {
   app.footer(kExamples);
   flags->request.add_to(app);
   const char* group = "Output";
-  app.add_option("-o,--output", flags->outputs.video, "mp4 to write")->group(group);
+  app.add_option("-o,--output", flags->outputs.video, "mp4 to write")->type_name("FILE")->group(group);
   app.add_flag("--no-audio", flags->no_audio, "leave the sound out; the picture stays the same")
       ->group(group);
-  app.add_option("--wav", flags->outputs.wav, "the sound as WAV too")->group(group);
-  app.add_option("--frames-dir", flags->outputs.frames_dir, "the frames as PNG too")->group(group);
-  app.add_option("--latents", flags->outputs.latents, "the final latents as safetensors")->group(group);
+  app.add_option("--wav", flags->outputs.wav, "the sound as WAV too")->type_name("FILE")->group(group);
+  app.add_option("--frames-dir", flags->outputs.frames_dir, "the frames as PNG too")
+      ->type_name("FOLDER")
+      ->group(group);
+  app.add_option("--latents", flags->outputs.latents, "the final latents as safetensors")
+      ->type_name("FILE")
+      ->group(group);
   app.add_flag("--no-metadata", flags->no_metadata, "do not write into the mp4 how it was made")
       ->group(group);
   app.add_option("--report", flags->outputs.report,
                  "JSON: choices, and per phase time, bytes read and memory")
+      ->type_name("FILE")
       ->group(group);
   app.add_option("--trace", flags->outputs.trace, "safetensors with the latents after every step")
+      ->type_name("FILE")
       ->group(group);
   app.add_flag("--resume", flags->outputs.resume,
                "go on from what an interrupted run of the same request left in its work folder")
       ->group(group);
   app.add_option("--work-dir", flags->outputs.work_dir,
                  "folder for that (default: <first output>.sluice-work, removed at the end)")
+      ->type_name("FOLDER")
       ->group(group);
   app.add_flag("--overwrite", flags->outputs.overwrite, "replace existing files")->group(group);
   return [flags, &app](const cli::Context& context) {

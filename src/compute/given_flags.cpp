@@ -85,102 +85,113 @@ SecondRange parse_second_range(std::string_view flag, const std::string& text) {
               "write it like 1.5:3");
 }
 
-void GivenFlags::add_to(CLI::App& command) {
+void GivenFlags::add_files_to(CLI::App& command) {
   command_ = &command;
-  const char* group = "Given pictures, videos and sound (docs/conditions.md)";
-  command
-      .add_option(
-          "--image", images_,
-          "FILE[@frame[:strength]]: a picture that the clip has at a frame (default 0; -1: the last); "
-          "repeatable")
-      ->group(group);
-  command
-      .add_option("--video", videos_,
-                  "FILE[@frame[:strength]]: frames that the clip has from a frame on; repeatable")
-      ->group(group);
+  constexpr const char* kPlace = "FILE[@FRAME[:STRENGTH]]";
+  constexpr const char* kStrength = "FILE[:STRENGTH]";
+  const char* group = "Given pictures, videos and sound (docs/conditions.md has an example of each)";
+  // One value each: a shell's "*.png" behind one flag would put every picture at frame 0.
+  auto repeatable = [&](const char* flag, std::vector<std::string>& values, const char* type,
+                        const char* text) {
+    return command.add_option(flag, values, text)->allow_extra_args(false)->type_name(type)->group(group);
+  };
+  repeatable("--image", images_, kPlace,
+             "a picture that the clip has at a frame (default 0; -1: the last); strength 0 to 1 (default 1); "
+             "repeatable");
+  repeatable("--video", videos_, kPlace, "frames that the clip has from a frame on; repeatable");
   command
       .add_option("--frames-from", frames_from_,
                   "the first frame taken of each --video; negative: from its end (-9: its last nine)")
+      ->type_name("N")
+      ->capture_default_str()
       ->group(group);
-  command.add_option("--fit", fit_, "how another aspect becomes this one: crop, pad or stretch")
+  command.add_option("--fit", fit_, "how another aspect becomes the clip's: crop, pad (black) or stretch")
+      ->type_name("WORD")
       ->capture_default_str()
       ->group(group);
   command
       .add_option("--image-crf", image_crf_,
                   "H.264 quality of the round trip that pictures take first, as the model learned them "
                   "(default 33; 0: none)")
+      ->type_name("N")
       ->group(group);
   command
       .add_option(
           "--audio", audio_,
           "the sound: the model hears it, and it is in the result unchanged (WAV, FLAC, MP3, …, or the "
           "sound of a video)")
+      ->type_name("FILE")
       ->group(group);
   command
       .add_option("--retake", retake_,
-                  "START:END in seconds: make this part of the one --video anew, keep everything else")
+                  "seconds of the one --video that are made anew; everything else of it stays")
+      ->type_name("START:END")
       ->group(group);
-  command
-      .add_option("--reference", references_,
-                  "FILE[:strength]: a clip that an adapter with references (IC-LoRA) follows; repeatable")
-      ->group(group);
+  repeatable("--reference", references_, kStrength,
+             "a clip that an adapter with references (IC-LoRA) follows; repeatable");
   command
       .add_option("--reference-attention", reference_attention_,
                   "0 to 1: how much the clip sees of its references")
+      ->type_name("X")
       ->capture_default_str()
       ->group(group);
 
-  const char* model = "Adapters and stages";
-  command
-      .add_option("--lora", adapters_,
-                  "FILE[:strength]: an adapter beside the weights, whatever they are stored as; repeatable")
-      ->group(model);
+  group = "Adapters and stages";
+  repeatable("--lora", adapters_, kStrength,
+             "an adapter beside the weights, whatever they are stored as; no file changes; repeatable");
   auto* two = command.add_flag("--two-stage", two_stage_,
                                "make it at half size, upsample the latents, refine in three steps");
-  two->group(model);
-  command.add_option("--upsampler", stages_.upsampler, "the latent upsampler x2 for --two-stage")
+  two->group(group);
+  command.add_option("--upsampler", stages_.upsampler, "the latent upsampler x2")
       ->needs(two)
-      ->group(model);
-  command
-      .add_option(
-          "--stage-2-lora", stage_2_adapters_,
-          "FILE[:strength]: an adapter of the second stage alone; a dev model needs the distilled one")
-      ->needs(two)
-      ->group(model);
+      ->type_name("FILE")
+      ->group(group);
+  repeatable("--stage-2-lora", stage_2_adapters_, kStrength,
+             "an adapter of the second stage alone; a dev model needs the distilled one; repeatable")
+      ->needs(two);
   command
       .add_option("--adain", stages_.adain,
                   "0 to 1: how far upsampled latents get the first stage's statistics")
       ->needs(two)
+      ->type_name("X")
       ->capture_default_str()
-      ->group(model);
+      ->group(group);
   command
       .add_option("--tone-map", stages_.tone_map,
                   "0 to 1: how far large values of upsampled latents are brought in")
       ->needs(two)
+      ->type_name("X")
       ->capture_default_str()
-      ->group(model);
+      ->group(group);
+}
 
-  const char* modes = "Sampling";
+void GivenFlags::add_modes_to(CLI::App& command) {
+  const char* group = "Sampling";
   command
       .add_option(
           "--sampler", sampler_,
           "euler, euler_ancestral (fresh noise in every step) or res_2s (second order, two evaluations a "
           "step)")
+      ->type_name("WORD")
       ->capture_default_str()
-      ->group(modes);
-  auto* audio_only = command.add_flag("--audio-only", audio_only_,
-                                      "make the sound alone, without the picture's half of the model");
+      ->group(group);
   command
-      .add_flag("--video-only", video_only_,
-                "make the picture alone, without the sound's half of the model: another picture than with it")
-      ->excludes(audio_only)
-      ->group(modes);
-  audio_only->group(modes);
-  command
-      .add_option("--count", count_,
-                  "so many clips, with the seeds seed, seed + 1, …, from one reading of the weights")
+      .add_option(
+          "--count", count_,
+          "so many clips, with the seeds seed, seed + 1, …, from one reading of the weights; names get "
+          "the seed: out-43.mp4")
+      ->type_name("N")
       ->capture_default_str()
-      ->group(modes);
+      ->group(group);
+  auto* video_only = command.add_flag(
+      "--video-only", video_only_,
+      "make the picture alone, without the sound's half of the model: another picture than with it");
+  video_only->group(group);
+  command
+      .add_flag("--audio-only", audio_only_,
+                "make the sound alone, without the picture's half of the model: write it with --wav")
+      ->excludes(video_only)
+      ->group(group);
 }
 
 void GivenFlags::apply(Request& request) const {

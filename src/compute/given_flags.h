@@ -12,7 +12,9 @@ namespace sluice::compute {
 
 class GivenFlags {
  public:
-  void add_to(CLI::App& command);
+  // In two parts, so that a command's help has other groups between them: files and stages; what is sampled.
+  void add_files_to(CLI::App& command);
+  void add_modes_to(CLI::App& command);
 
   // Parses; what was not given stays as it is.  Error(usage) names flag and value.
   void apply(Request& request) const;

@@ -39,23 +39,28 @@ void MemoryFlags::add_to(CLI::App& command) {
       .add_option("--stage-from", stage_from_,
                   "where weights are while a phase computes: auto, memory, disk, or device (with the CPU: "
                   "memory); results are the same")
+      ->type_name("WORD")
       ->capture_default_str()
       ->group(group);
   command
       .add_option("--resident-blocks", resident_blocks_,
                   "of the blocks staged from disk, how many stay in memory (default: what fits)")
+      ->type_name("N")
       ->group(group);
   command
       .add_option("--memory-limit", memory_limit_,
                   "for everything the run causes, page cache included: 10GiB (default: what is available)")
+      ->type_name("SIZE")
       ->group(group);
   command
       .add_option("--attention-budget", attention_budget_,
                   "scratch of an attention: 16MiB (default: chosen); results are the same")
+      ->type_name("SIZE")
       ->group(group);
   command
       .add_option("--decode", decode_,
                   "auto, stream or whole (the same frames), or tiled (blended tiles: changes the picture)")
+      ->type_name("WORD")
       ->capture_default_str()
       ->group(group);
 }

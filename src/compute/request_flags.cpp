@@ -16,6 +16,8 @@ namespace {
 
 using cli::parse_word;
 
+constexpr const char* kGuidance = "Guidance (distilled models: off)";
+
 template <typename T>
 std::vector<T> parse_list(const char* flag, const std::string& text) {
   std::vector<T> values;
@@ -50,21 +52,25 @@ Variant parse_variant(const std::string& text) {
                                         std::pair{std::string_view("dev"), Variant::dev}});
 }
 
-void add_scales(CLI::App& command, const std::string& prefix, const std::string& of,
-                GuidanceRequest& scales) {
-  const char* group = "Guidance";
-  command
-      .add_option("--" + prefix + "guidance", scales.cfg,
-                  "classifier-free guidance of the " + of + ", 1: off")
-      ->group(group);
-  command.add_option("--" + prefix + "stg", scales.stg, "spatio-temporal guidance of the " + of + ", 0: off")
-      ->group(group);
-  command
-      .add_option("--" + prefix + "modality-guidance", scales.modality,
-                  "modality guidance of the " + of + ", 1: off")
-      ->group(group);
-  command.add_option("--" + prefix + "rescale", scales.rescale, "guidance rescale of the " + of + ", 0: off")
-      ->group(group);
+void add_scales(CLI::App& command, GuidanceRequest& both, GuidanceRequest& sound) {
+  auto add = [&](const std::string& name, std::optional<double>& video, std::optional<double>& audio,
+                 const char* what, const char* defaults, const char* off) {
+    command
+        .add_option(
+            "--" + name, video,
+            fmt::format("{} ({}; {}: off); of the sound too, unless it has its own", what, defaults, off))
+        ->type_name("X")
+        ->group(kGuidance);
+    command.add_option("--audio-" + name, audio, fmt::format("the sound's own --{}", name))
+        ->type_name("X")
+        ->group(kGuidance);
+  };
+  add("guidance", both.cfg, sound.cfg, "away from the negative prompt", "dev: 3, sound 7", "1");
+  add("stg", both.stg, sound.stg, "away from weaker blocks, spatio-temporal", "dev: 1", "0");
+  add("modality-guidance", both.modality, sound.modality, "away from picture and sound made apart", "dev: 3",
+      "1");
+  add("rescale", both.rescale, sound.rescale, "how far the guided result gets its spread back", "dev: 0.7",
+      "0");
 }
 
 }  // namespace
@@ -77,7 +83,7 @@ void WeightFlags::add_to(CLI::App& command, const char* group) {
       "--cache", cache_,
       "the page cache: auto, keep, drop (after each phase what it brought in is let go) or prefetch");
   for (CLI::Option* option : {backend, cache}) {
-    option->capture_default_str();
+    option->type_name("WORD")->capture_default_str();
     if (group != nullptr) option->group(group);
   }
 }
@@ -93,62 +99,87 @@ void RequestFlags::add_to(CLI::App& command) {
   command
       .add_option("--model", values_.model, "LTX-2.3 checkpoint: file, folder of shards, or diffusers folder")
       ->required()
+      ->type_name("PATH")
       ->group(inputs);
-  command.add_option("--text-encoder", values_.text_encoder, "folder of the Gemma 3 text encoder")
+  command
+      .add_option("--text-encoder", values_.text_encoder,
+                  "folder of the Gemma 3 text encoder (default: the diffusers folder's own)")
+      ->type_name("FOLDER")
       ->group(inputs);
   command.add_option("--prompt", values_.prompt, "what to show and to hear")->group(inputs);
-  command.add_option("--negative-prompt", values_.negative_prompt, "what guidance leads away from")
+  command
+      .add_option("--negative-prompt", values_.negative_prompt,
+                  "what guidance leads away from (default: the empty text)")
       ->group(inputs);
   command.add_option("--from", from_, "take the request from a video's metadata; other flags override it")
+      ->type_name("FILE")
       ->group(inputs);
   command
       .add_option("--inject", values_.inject,
                   "safetensors with noise or prompt embeddings to use instead of drawing or computing")
+      ->type_name("FILE")
       ->group(inputs);
   command
       .add_option("--decode-latents", values_.decode_latents,
                   "decode these latents; no text encoder, no denoising")
+      ->type_name("FILE")
       ->group(inputs);
 
-  given_.add_to(command);
-
   const char* clip = "Clip";
-  command.add_option("--width", values_.width, "pixels, a multiple of 32")
+  command.add_option("--width", values_.width, "pixels, a multiple of 32 (--two-stage: of 64)")
+      ->type_name("N")
       ->capture_default_str()
       ->group(clip);
-  command.add_option("--height", values_.height, "pixels, a multiple of 32")
+  command.add_option("--height", values_.height, "pixels, a multiple of 32 (--two-stage: of 64)")
+      ->type_name("N")
       ->capture_default_str()
       ->group(clip);
   command
       .add_option("--frames", values_.frames,
                   "8k + 1 (default 121, or as long as --audio or what is retaken)")
+      ->type_name("N")
       ->group(clip);
-  command.add_option("--fps", fps_, "24, 23.976, 30000/1001, … (default 24)")->group(clip);
-  command.add_option("--seed", seed_, "as PyTorch's CPU generator")->capture_default_str()->group(clip);
+  command.add_option("--fps", fps_, "24, 23.976, 30000/1001, … (default 24)")->type_name("RATE")->group(clip);
+  command.add_option("--seed", seed_, "of all random numbers; they are those of PyTorch's CPU generator")
+      ->type_name("N")
+      ->capture_default_str()
+      ->group(clip);
+
+  given_.add_files_to(command);
 
   const char* sampling = "Sampling";
   command
       .add_option("--variant", variant_,
                   "auto, distilled (8 fixed sigmas, no guidance) or dev (shifted schedule, guidance)")
+      ->type_name("WORD")
       ->capture_default_str()
       ->group(sampling);
-  auto* steps =
-      command.add_option("--steps", values_.steps, "steps of the dev schedule (default 30)")->group(sampling);
-  command.add_option("--sigmas", sigmas_, "the sigmas themselves, falling, without the final 0")
+  auto* steps = command.add_option("--steps", values_.steps, "steps of the dev schedule (default 30)")
+                    ->type_name("N")
+                    ->group(sampling);
+  command
+      .add_option("--sigmas", sigmas_,
+                  "the sigmas themselves, falling, without the final 0, used as they stand")
       ->excludes(steps)
+      ->type_name("A,B,C")
       ->group(sampling);
-  add_scales(command, "", "video (and the sound, unless it has its own)", guidance_);
-  add_scales(command, "audio-", "sound", audio_guidance_);
+  given_.add_modes_to(command);
+  add_scales(command, guidance_, audio_guidance_);
   command.add_option("--stg-blocks", stg_blocks_, "blocks that --stg perturbs (default 28)")
-      ->group("Guidance");
+      ->type_name("I,J")
+      ->group(kGuidance);
 
-  const char* machine = "Machine";
-  command.add_option("--compute-dtype", dtype_, "auto, f32 or bf16")->capture_default_str()->group(machine);
-  reading_.add_to(command, machine);
   memory_.add_to(command);
+  const char* machine = "Machine";
+  command.add_option("--compute-dtype", dtype_, "auto, f32 or bf16")
+      ->type_name("WORD")
+      ->capture_default_str()
+      ->group(machine);
+  reading_.add_to(command, machine);
   command
       .add_option("--threads", values_.threads,
                   "compute threads (default: all cores); results agree to rounding between counts")
+      ->type_name("N")
       ->group(machine);
 }
 

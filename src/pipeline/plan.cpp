@@ -45,6 +45,7 @@ json stages_json(const PreparedRun& run) {
                     {"tokens", stage.video.tokens()},
                     {"tokens_given", stage.tokens_beside},
                     {"steps", stage.schedule.steps()},
+                    {"passes_per_step", sampling::needed_passes(stage.guidance).forward_passes()},
                     {"checkpoint", run.models.files.path().filename().string()},
                     {"adapters", adapters}});
   }
