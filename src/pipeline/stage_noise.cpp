@@ -1,6 +1,6 @@
 #include "pipeline/stage_noise.h"
 
-#include "sampling/noise.h"
+#include "sampling/latents.h"
 
 #include <ATen/ATen.h>
 
@@ -9,24 +9,8 @@ namespace {
 
 constexpr std::uint64_t kStepSeedOffset = 10000, kMiddleSeedOffset = 20000;
 
-Latents first_stage(sampling::NoiseSource& source, const Settings& settings, ltx2::Modalities modalities) {
-  const StageSettings& stage = settings.stages.front();
-  const auto& [channels, frames, height, width] = stage.video;
-  Latents noise;
-  if (has_video(modalities)) {
-    noise.video = stage.tokens_beside > 0
-                      ? source.draw({1, stage.tokens(), channels})
-                      : sampling::pack_video(source.draw({1, channels, frames, height, width}));
-  }
-  if (has_audio(modalities)) {
-    const auto& audio = settings.audio;
-    noise.audio = sampling::pack_audio(source.draw({1, audio.channels, audio.length, audio.mel_bins}));
-  }
-  return noise;
-}
-
-Latents later_stage(sampling::NoiseSource& source, const Settings& settings, const StageSettings& stage,
-                    ltx2::Modalities modalities) {
+Latents packed(sampling::NoiseSource& source, const Settings& settings, const StageSettings& stage,
+               ltx2::Modalities modalities) {
   Latents noise;
   if (has_video(modalities)) noise.video = source.draw({1, stage.tokens(), stage.video.channels});
   if (has_audio(modalities)) {
@@ -36,14 +20,29 @@ Latents later_stage(sampling::NoiseSource& source, const Settings& settings, con
   return noise;
 }
 
+Latents unpacked(sampling::NoiseSource& source, const Settings& settings, const StageSettings& stage,
+                 ltx2::Modalities modalities) {
+  Latents noise;
+  if (has_video(modalities)) {
+    const auto& [channels, frames, height, width] = stage.video;
+    noise.video = sampling::pack_video(source.draw({1, channels, frames, height, width}));
+  }
+  if (has_audio(modalities)) {
+    const auto& audio = settings.audio;
+    noise.audio = sampling::pack_audio(source.draw({1, audio.channels, audio.length, audio.mel_bins}));
+  }
+  return noise;
+}
+
 }  // namespace
 
 Latents stage_noise(const Settings& settings, ltx2::Modalities modalities, std::uint64_t seed,
                     std::size_t stage) {
   sampling::NoiseSource source(seed);
-  Latents noise = first_stage(source, settings, modalities);
-  for (std::size_t i = 1; i <= stage; ++i)
-    noise = later_stage(source, settings, settings.stages[i], modalities);
+  const StageSettings& first = settings.stages.front();
+  Latents noise = first.tokens_beside > 0 ? packed(source, settings, first, modalities)
+                                          : unpacked(source, settings, first, modalities);
+  for (std::size_t i = 1; i <= stage; ++i) noise = packed(source, settings, settings.stages[i], modalities);
   return noise;
 }
 

@@ -3,9 +3,9 @@
 // pipelines, and one of its own for samplers that add noise in every step.  A draw can be had again at any
 // time, so that a run can go on in the middle.
 //
-//   stage 1   video, then audio, in the latents' own shapes, as for text or a first frame; where frames are
-//             given beside the grid the video's is drawn packed, with theirs.  A stream that is left out is
-//             not drawn.
+//   stage 1   video, then audio, in the latents' own shapes, as LTX2Pipeline and LTX2ImageToVideoPipeline
+//             draw them for text and a first frame; where frames are given beside the grid both packed, the
+//             video with theirs, as LTX2ConditionPipeline does.  A stream that is left out is not drawn.
 //   stage 2   video, then audio, both packed, from the same stream.
 //   steps     video, then audio, packed, from seed + 10000; those in the middle of steps from seed + 20000.
 
