@@ -38,22 +38,5 @@ TEST(Noise, depends_on_the_seed) {
   EXPECT_FALSE(at::equal(NoiseSource(1).draw({64}), NoiseSource(2).draw({64})));
 }
 
-TEST(InitialNoise, draws_the_video_first_and_the_audio_from_the_same_stream) {
-  NoiseSource source(7), plain(7);
-
-  InitialNoise noise = draw_initial_noise(source, 1, {.channels = 4, .frames = 2, .height = 3, .width = 2},
-                                          {.channels = 2, .length = 5, .mel_bins = 4});
-
-  EXPECT_TRUE(at::equal(noise.video, plain.draw({1, 4, 2, 3, 2})));
-  EXPECT_TRUE(at::equal(noise.audio, plain.draw({1, 2, 5, 4})));
-}
-
-TEST(AddNoise, mixes_by_level) {
-  at::Tensor clean = at::tensor({1.0f, 2.0f}), noise = at::tensor({-1.0f, 4.0f});
-
-  EXPECT_TRUE(at::equal(add_noise(clean, noise, 1.0), noise));
-  EXPECT_TRUE(at::equal(add_noise(clean, noise, 0.25), at::tensor({0.5f, 2.5f})));
-}
-
 }  // namespace
 }  // namespace sluice::sampling
