@@ -16,7 +16,7 @@ using ::testing::HasSubstr;
 class RunPlanning : public ::testing::Test {
  protected:
   RunPlan planned(Bytes total, Bytes program = MiB(60)) {
-    settings_ = settle(request_, models_);
+    settings_ = settle(request_, models_, {media_});
     return plan_run(inputs(), {.total = total, .source = "asked for"}, program);
   }
   RunInputs inputs() const {
@@ -24,13 +24,15 @@ class RunPlanning : public ::testing::Test {
             .encoder = &encoder_,
             .request = request_,
             .settings = settings_,
+            .settle = {media_},
             .prompt_tokens = {20}};
   }
 
   Request request_ = test::demo_request();
   ModelSet models_ = open_models(test::demo_model(), {});
   TextEncoder encoder_ = open_text_encoder(test::demo_text_encoder());
-  Settings settings_ = settle(request_, models_);
+  GivenMedia media_;
+  Settings settings_ = settle(request_, models_, {media_});
 };
 
 TEST_F(RunPlanning, ComputesInPlaceWhereEverythingFits) {

@@ -62,11 +62,13 @@ TEST(Prediction, GivesEveryPhaseATimeThatGrowsWithTheRequest) {
   auto seconds = [&](std::int64_t side) {
     Request request = test::demo_request();
     request.width = request.height = side;
-    const Settings settings = settle(request, models);
+    const GivenMedia media;
+    const Settings settings = settle(request, models, {media});
     const RunInputs inputs{.models = models,
                            .encoder = &encoder,
                            .request = request,
                            .settings = settings,
+                           .settle = {media},
                            .prompt_tokens = {20}};
     RunPlan plan = plan_run(inputs, {.total = GiB(64)}, 0);
     predict(plan, inputs, speed);
