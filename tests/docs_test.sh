@@ -7,7 +7,7 @@ source_folder=$1 bin=$2 document=$3
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 mkdir "$folder/demo"
-for shared in demo/model demo/reference tests examples; do ln -s "$source_folder/$shared" "$folder/$shared"; done
+for shared in demo/model demo/lora demo/reference tests examples; do ln -s "$source_folder/$shared" "$folder/$shared"; done
 
 awk '/^```/ { if (inside) print ""; inside = !inside && $0 == "```sh run"; next } inside' \
   "$source_folder/$document" >"$folder/commands"

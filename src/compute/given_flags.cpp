@@ -44,6 +44,12 @@ FileAndNumber split_number(const std::string& text) {
   return {text.substr(0, colon), value};
 }
 
+// An empty name, which a script's empty variable gives, is not the same as no flag.
+const std::filesystem::path& named_file(std::string_view flag, const std::filesystem::path& file) {
+  if (!file.empty()) return file;
+  throw Error(ErrorKind::usage, fmt::format("{} '' names no file", flag), "give a file, or leave it out");
+}
+
 }  // namespace
 
 FrameCondition parse_frame_condition(std::string_view flag, const std::string& text) {
@@ -199,7 +205,8 @@ void GivenFlags::apply(Request& request) const {
   for (const std::string& text : videos_) request.videos.push_back(parse_frame_condition("--video", text));
   for (const std::string& text : references_) {
     const FileAndNumber parts = split_number(text);
-    request.references.push_back({.file = parts.file, .strength = parts.number.value_or(1.0)});
+    request.references.push_back(
+        {.file = named_file("--reference", parts.file), .strength = parts.number.value_or(1.0)});
   }
   for (const std::string& text : adapters_) request.adapters.push_back(parse_adapter("--lora", text));
   if (given("--frames-from")) request.frames_from = frames_from_;
@@ -210,7 +217,7 @@ void GivenFlags::apply(Request& request) const {
                                                   std::pair{std::string_view("stretch"), Fit::stretch}});
   }
   if (given("--image-crf")) request.image_crf = image_crf_;
-  if (given("--audio")) request.audio = audio_;
+  if (given("--audio")) request.audio = named_file("--audio", audio_);
   if (given("--retake")) request.retake = parse_second_range("--retake", retake_);
   if (given("--reference-attention")) request.reference_attention = reference_attention_;
   if (given("--sampler")) {

@@ -84,6 +84,7 @@ std::string given_lines(const json& request) {
 
 std::string stage_lines(const json& plan) {
   std::string text;
+  if (plan.at("tokens").at("prompts").empty()) return text;  // latents are given: nothing is denoised
   for (const json& stage : plan.at("stages")) {
     const int beside = stage.at("tokens_given").get<int>();
     text += fmt::format("{}x{}: {} video tokens{}, {} audio tokens, {} steps of {} passes\n",
