@@ -54,6 +54,11 @@ void add_once(std::vector<std::string>& lines, const std::string& line) {
 
 }  // namespace
 
+CachePolicy cache_policy(const Request& request) {
+  if (request.memory_limit && request.cache == CachePolicy::automatic) return CachePolicy::drop;
+  return request.cache;
+}
+
 void Backends::stage(const ComponentStaging& staging) {
   staging_.insert_or_assign(staging.component, staging);
 }

@@ -10,6 +10,7 @@
 
 #include <sluice/progress.h>
 #include <sluice/read_options.h>
+#include <sluice/sluice.h>
 
 #include <functional>
 #include <map>
@@ -20,6 +21,9 @@
 #include <vector>
 
 namespace sluice::pipeline {
+
+// Under a limit the pages of files that a phase brought in are let go of at its end.
+CachePolicy cache_policy(const Request& request);
 
 // One thread, the one that makes the run; sources must not outlive it.
 class Backends {

@@ -35,6 +35,7 @@ class Planner {
     for (std::size_t i = 0; i < request_.references.size(); ++i)
       reference(request_.references[i], media_.references[i]);
     if (media_.sound) sound();
+    warn_of_one_place();
     return std::move(plan_);
   }
 
@@ -50,6 +51,19 @@ class Planner {
           fmt::format("give a frame from {} to {}: negative ones count from the end", -frames, frames - 1));
     }
     return given.frame < 0 ? given.frame + frames : given.frame;
+  }
+
+  // Those beside the grid add up; in the grid's first latents the last one is seen.
+  void warn_of_one_place() {
+    const PlannedFrames* before = nullptr;
+    for (const PlannedFrames& frames : plan_.frames) {
+      if (frames.beside()) continue;
+      if (before) {
+        warnings_.push_back(fmt::format("{} and {} both begin at frame 0: there the later one counts",
+                                        name_of(before->file), name_of(frames.file)));
+      }
+      before = &frames;
+    }
   }
 
   void image(const FrameCondition& given) {

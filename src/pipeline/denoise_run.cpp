@@ -121,23 +121,34 @@ class DenoiseRun {
   }
 
   GivenLatents given(std::size_t stage) {
-    const bool frames = settings().conditions.any_frames(), sound = settings().conditions.encodes_sound();
-    GivenLatents given{.audio = sound_};
-    if (!frames && (!sound || sound_.defined())) return given;
-    const std::string phase = condition_phase(stage);
-    runner_.run(phase, [&] {
-      if (frames) {
-        given.frames = encode_frames(
-            run_.models, runner_.backends(), run_.request, settings(), settings().stages[stage],
-            [&](std::int64_t done, std::int64_t total) { runner_.tell(phase, done, total, "frames"); });
-      }
-      if (sound && !sound_.defined()) {
-        runner_.stop_if_cancelled();
-        given.audio = sound_ = encode_sound(run_.models, runner_.backends(), run_.request, settings());
-      }
-      runner_.backends().check();
-    });
+    const bool frames = settings().conditions.any_frames();
+    const bool sound = settings().conditions.encodes_sound() && !sound_.defined();
+    GivenLatents given;
+    // The sound is the first stage's, also where a run goes on behind it.
+    if (sound && stage > 0) runner_.run(condition_phase(0), [&] { hear(); });
+    if (frames || (sound && stage == 0)) {
+      runner_.run(condition_phase(stage), [&] {
+        if (frames) given.frames = look(stage);
+        if (sound && stage == 0) hear();
+      });
+    }
+    given.audio = sound_;
     return given;
+  }
+
+  std::vector<at::Tensor> look(std::size_t stage) {
+    auto latents = encode_frames(run_.models, runner_.backends(), run_.request, settings(),
+                                 settings().stages[stage], [&](std::int64_t done, std::int64_t total) {
+                                   runner_.tell(condition_phase(stage), done, total, "frames");
+                                 });
+    runner_.backends().check();
+    return latents;
+  }
+
+  void hear() {
+    runner_.stop_if_cancelled();
+    sound_ = encode_sound(run_.models, runner_.backends(), run_.request, settings());
+    runner_.backends().check();
   }
 
   LayoutInputs layout_of(std::size_t stage) const {

@@ -31,12 +31,6 @@ namespace sluice {
 namespace pipeline {
 namespace {
 
-// Under a limit the pages of files that a phase brought in are let go of at its end.
-CachePolicy cache_policy(const Request& request) {
-  if (request.memory_limit && request.cache == CachePolicy::automatic) return CachePolicy::drop;
-  return request.cache;
-}
-
 class GenerateRun {
  public:
   GenerateRun(PreparedRun prepared, Progress* progress, const CancelToken* cancel)

@@ -37,6 +37,14 @@ void check_combinations(const Outputs& outputs, const Request& request) {
                 "--decode-latents denoises nothing, so there is nothing to trace or to inject into",
                 "leave out --trace and --inject");
   }
+  const bool given = !request.images.empty() || !request.videos.empty() || !request.references.empty() ||
+                     !request.audio.empty() || !request.adapters.empty() || request.two_stage;
+  if (!request.decode_latents.empty() && given) {
+    throw Error(ErrorKind::usage,
+                "--decode-latents denoises nothing, so pictures, clips, sounds, adapters and a second stage "
+                "would change nothing",
+                "leave them out");
+  }
   if (!request.decode_latents.empty() && request.count > 1) {
     throw Error(ErrorKind::usage, "--decode-latents gives one clip, and --count asks for several",
                 "leave out one of them");

@@ -14,6 +14,7 @@
 #include <numeric>
 #include <set>
 #include <span>
+#include <utility>
 
 namespace sluice::pipeline {
 namespace {
@@ -39,6 +40,10 @@ template <typename Range, typename Member>
 Bytes sum(const Range& range, Member member) {
   return std::accumulate(range.begin(), range.end(), Bytes{0},
                          [&](Bytes total, const auto& item) { return total + item.*member; });
+}
+
+void add(PhasePlan& phase, std::string what, Bytes bytes) {
+  phase.parts.push_back({std::move(what), bytes});
 }
 
 class Planner {
@@ -72,7 +77,17 @@ class Planner {
                                  .backend = inputs_.request.read_backend,
                                  .resident_blocks = inputs_.request.resident_blocks};
     const Bytes beside = phase.in_turn ? phase.tensors() : phase.anonymous() + phase.page_cache();
-    phase.staging.push_back(stage(component, request, room_beside(beside)));
+    ComponentStaging staging = stage(component, request, room_beside(beside));
+    if (staging.residence == Residence::mapped && read_before(component.order)) staging.bytes_once = 0;
+    phase.staging.push_back(std::move(staging));
+  }
+
+  // Whether an earlier phase read these groups of a mapping, and left them in the page cache.
+  bool read_before(std::span<const weights::ParameterGroup* const> groups) {
+    const CachePolicy cache = cache_policy(inputs_.request);
+    bool all = cache != CachePolicy::drop;
+    for (const weights::ParameterGroup* group : groups) all = !read_.insert(group).second && all;
+    return all;
   }
 
   void stage_in(PhasePlan& phase, ComponentKind kind,
@@ -86,7 +101,8 @@ class Planner {
                           .threads = inputs_.settings.threads};
     const TextMemory memory = text_memory(models_, inputs_.encoder, shape);
     PhasePlan phase{.name = "text", .in_turn = memory.in_turn()};
-    phase.parts = {{"activations", memory.most() - memory.scratch}, {kScratch, memory.scratch}};
+    add(phase, "activations", memory.most() - memory.scratch);
+    add(phase, kScratch, memory.scratch);
     if (inputs_.encoder) {
       const auto order = inputs_.encoder->model->pass();
       stage_in(phase, {.table = inputs_.encoder->table, .order = order});
@@ -110,7 +126,7 @@ class Planner {
                                   inputs_.settle.media);
     if (sound)
       most = std::max(most, sound_encode_memory(models_, inputs_.request, settings, inputs_.settle.media));
-    phase.parts.push_back({"what is given, its encoding", most});
+    add(phase, "what is given, its encoding", most);
     if (frames)
       stage_in(phase, ComponentKind::vae,
                {&models_.video_encoder->encoder_group(), &models_.video_decoder->statistics_group()});
@@ -129,8 +145,8 @@ class Planner {
     // The filters hold what they take and what they make; every clip of the run waits.
     const auto result = static_cast<Bytes>(to.tokens() * to.channels) * sizeof(float);
     const Bytes filters = 4 * result;
-    phase.parts = {{"activations", std::max(working, filters)},
-                   {"clips", static_cast<Bytes>(inputs_.request.count) * result}};
+    add(phase, "activations", std::max(working, filters));
+    add(phase, "clips", static_cast<Bytes>(inputs_.request.count) * result);
     const auto order = inputs_.upsampler->model->groups();
     stage_in(phase, {.table = inputs_.upsampler->table, .order = order, .passes = inputs_.request.count});
     phase.passes = inputs_.request.count;
@@ -173,8 +189,10 @@ class Planner {
   Bytes latents_of(std::size_t index) const {
     const Settings& settings = inputs_.settings;
     const StageSettings& stage = settings.stages[index];
-    const std::int64_t values = stage.tokens() * stage.video.channels +
-                                settings.audio.length * settings.audio.channels * settings.audio.mel_bins;
+    const ltx2::Modalities modalities = models_.transformer->modalities();
+    const auto& audio = settings.audio;
+    const std::int64_t values = (has_video(modalities) ? stage.tokens() * stage.video.channels : 0) +
+                                (has_audio(modalities) ? audio.length * audio.channels * audio.mel_bins : 0);
     const std::int64_t needed = sampling::needed_passes(stage.guidance).forward_passes();
     // Before and after a step, x0 of every pass, and what guidance makes of them; given tokens and their
     // mask.
@@ -187,10 +205,10 @@ class Planner {
     PhasePlan phase{.name = denoise_phase(index), .steps = stage.schedule.steps()};
     phase.passes = evaluations(index == 0 ? inputs_.request.sampler : Sampler::euler, phase.steps);
     const DenoiseMemory memory = memory_of(index, inputs_.request.count);
-    phase.parts.push_back({"contexts, positions, streams", memory.contexts + memory.streams});
-    phase.parts.push_back({"a block's activations", memory.block});
-    phase.parts.push_back({kScratch, memory.scratch});
-    phase.parts.push_back({"latents", latents_of(index)});
+    add(phase, "contexts, positions, streams", memory.contexts + memory.streams);
+    add(phase, "a block's activations", memory.block);
+    add(phase, kScratch, memory.scratch);
+    add(phase, "latents", latents_of(index));
     stage_with_adapters(phase, adapters_of(index));
     plan_.phases.push_back(std::move(phase));
   }
@@ -214,8 +232,8 @@ class Planner {
 
   void sound() {
     PhasePlan phase{.name = "decode sound"};
-    phase.parts.push_back(
-        {"activations", sound_decode_memory(models_, inputs_.settings.audio.length, inputs_.settings.dtype)});
+    add(phase, "activations",
+        sound_decode_memory(models_, inputs_.settings.audio.length, inputs_.settings.dtype));
     stage_in(phase, ComponentKind::audio_vae, models_.audio_decoder->groups());
     stage_in(phase, ComponentKind::vocoder, models_.vocoder->groups());
     plan_.phases.push_back(std::move(phase));
@@ -223,13 +241,24 @@ class Planner {
 
   void video() {
     PhasePlan phase{.name = "decode video"};
-    phase.parts.push_back({"video encoder", video_encoder_memory(inputs_.request)});
+    add(phase, "video encoder", video_encoder_memory(inputs_.request));
+    add(phase, "sound", sound_beside_frames());
     stage_in(phase, ComponentKind::vae, {&models_.video_decoder->decoder_group()});
     const Bytes room = room_beside(phase.anonymous() + phase.page_cache());
     const ltx2::DecodePlan decode = decode_within(room);
-    phase.parts.push_back({kFrames, static_cast<Bytes>(decode.memory)});
+    add(phase, kFrames, static_cast<Bytes>(decode.memory));
     if (!decode.exact()) plan_.warnings.push_back(decode.warning);
     plan_.phases.push_back(std::move(phase));
+  }
+
+  // The clip's samples, which wait until the picture is there.
+  Bytes sound_beside_frames() const {
+    const auto& given = inputs_.settle.media.sound;
+    if (!given && !inputs_.sound) return 0;
+    const double rate =
+        given ? given->sample_rate : static_cast<double>(models_.vocoder->config().output_sampling_rate);
+    const double seconds = static_cast<double>(inputs_.request.frames) / inputs_.request.fps.value();
+    return static_cast<Bytes>(rate * seconds) * 2 * sizeof(float);
   }
 
   // As small as it can be where nothing fits.
@@ -247,6 +276,7 @@ class Planner {
   const RunInputs& inputs_;
   const ModelSet& models_;
   RunPlan plan_;
+  std::set<const weights::ParameterGroup*> read_;  // of mappings
 };
 
 Bytes held_at_once(const PhasePlan& phase, Bytes ComponentStaging::*what) {

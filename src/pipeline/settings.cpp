@@ -279,7 +279,9 @@ Settings settle(const Request& request, const ModelSet& models, const SettleInpu
   const auto& transformer = models.transformer->config();
   const Choice dtype = choose_dtype(request.compute_dtype, models.table(ltx2::ComponentKind::transformer));
   settings.dtype = scalar_type(dtype);
-  const Choice threads = choose_threads(request.threads, transformer, settings.stages.back().tokens());
+  const std::int64_t tokens =
+      request.streams == Streams::audio ? settings.audio.length : settings.stages.back().tokens();
+  const Choice threads = choose_threads(request.threads, transformer, tokens);
   settings.threads = std::stoi(threads.value);
   settings.choices.insert(settings.choices.end(), {dtype, threads, cpu_choice()});
   return settings;

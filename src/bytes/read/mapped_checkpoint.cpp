@@ -109,7 +109,10 @@ void MappedCheckpoint::drop(const TensorInfo& run) const {
 }
 
 void MappedCheckpoint::let_go() {
-  if (state_->watch) state_->watch->drop();
+  if (!state_->watch) return;
+  state_->watch->drop();
+  const std::lock_guard lock(state_->mutex);
+  state_->seen.clear();  // what is looked at from now on is read again
 }
 
 void MappedCheckpoint::check() const {
