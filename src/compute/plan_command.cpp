@@ -116,6 +116,14 @@ std::string weights_lines(const json& phase) {
   return text;
 }
 
+// What the request lacks to run.
+std::string missing_lines(const json& plan) {
+  std::string text;
+  for (const json& missing : plan.at("missing"))
+    text += fmt::format("missing: {}\n", missing.get<std::string>());
+  return text;
+}
+
 std::string verdict(const json& plan) {
   std::string text = fmt::format("peak {} of {} ({}): {}\n", size(plan, "peak"), size(plan, "limit"),
                                  plan.at("limit_source").get<std::string>(),
@@ -136,6 +144,7 @@ std::string as_text(const json& plan) {
   text += given_lines(plan.at("request"));
   text += stage_lines(plan);
   if (plan.contains("seconds")) text += fmt::format("about {:.0f} s\n", plan.at("seconds").get<double>());
+  text += missing_lines(plan);
   text += verdict(plan);
   for (const json& choice : plan.at("choices")) {
     text += fmt::format("{}: {} ({})\n", choice.at("what").get<std::string>(),
