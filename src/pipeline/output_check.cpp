@@ -32,11 +32,6 @@ void check_combinations(const Outputs& outputs, const Request& request) {
   if (!outputs.sound && !outputs.wav.empty()) {
     throw Error(ErrorKind::usage, "--no-audio and --wav contradict each other", "leave one of them out");
   }
-  if (!request.decode_latents.empty() && (!outputs.trace.empty() || !request.inject.empty())) {
-    throw Error(ErrorKind::usage,
-                "--decode-latents denoises nothing, so there is nothing to trace or to inject into",
-                "leave out --trace and --inject");
-  }
   const bool given = !request.images.empty() || !request.videos.empty() || !request.references.empty() ||
                      !request.audio.empty() || !request.adapters.empty() || request.two_stage;
   if (!request.decode_latents.empty() && given) {
@@ -44,6 +39,11 @@ void check_combinations(const Outputs& outputs, const Request& request) {
                 "--decode-latents denoises nothing, so pictures, clips, sounds, adapters and a second stage "
                 "would change nothing",
                 "leave them out");
+  }
+  if (!request.decode_latents.empty() && (!outputs.trace.empty() || !request.inject.empty())) {
+    throw Error(ErrorKind::usage,
+                "--decode-latents denoises nothing, so there is nothing to trace or to inject into",
+                "leave out --trace and --inject");
   }
   if (!request.decode_latents.empty() && request.count > 1) {
     throw Error(ErrorKind::usage, "--decode-latents gives one clip, and --count asks for several",
