@@ -114,9 +114,9 @@ class DenoiseRun {
         large.push_back(upsample(run_, runner_.backends(), clip));
       }
       runner_.backends().check();
+      work_.keep_refined_from(large);
       runner_.tell("upsample", run_.request.count, run_.request.count, "clips");
     });
-    work_.keep_refined_from(large);
     return large;
   }
 
