@@ -1,8 +1,8 @@
 // Whole runs against the reference's pipeline (tests/fixtures/generate/end_to_end.py).
+#include "compute/frames.h"
 #include "compute/world.h"
 
 #include <gmock/gmock.h>
-#include <png.h>
 #include <nlohmann/json.hpp>
 
 #include <cmath>
@@ -45,18 +45,6 @@ class EndToEnd : public ::testing::TestWithParam<const char*> {
   TemporaryFolder folder_;
 };
 
-Values read_png(const fs::path& file, int width, int height) {
-  png_image image{};
-  image.version = PNG_IMAGE_VERSION;
-  EXPECT_TRUE(png_image_begin_read_from_file(&image, file.c_str())) << file << image.message;
-  image.format = PNG_FORMAT_RGB;
-  EXPECT_EQ(image.width, static_cast<unsigned>(width));
-  EXPECT_EQ(image.height, static_cast<unsigned>(height));
-  std::vector<png_byte> pixels(PNG_IMAGE_SIZE(image));
-  EXPECT_TRUE(png_image_finish_read(&image, nullptr, pixels.data(), 0, nullptr)) << image.message;
-  return {pixels.begin(), pixels.end()};
-}
-
 TEST_P(EndToEnd, every_step_and_every_frame_is_the_references) {
   const Outcome outcome = run(
       with(with({"generate", "--model", fixture_file()}, flags()),
@@ -67,11 +55,10 @@ TEST_P(EndToEnd, every_step_and_every_frame_is_the_references) {
   EXPECT_EQ(trace.size() + 1, expected_.size());  // all but the frames
   for (const auto& [name, values] : trace) EXPECT_TRUE(matches(name, values));
   Values frames;
-  for (int i = 0; i < 17; ++i) {
-    char name[32];
-    std::snprintf(name, sizeof name, "frame_%05d.png", i);
-    const Values frame = read_png(folder_.path() / "frames" / name, 96, 64);
-    frames.insert(frames.end(), frame.begin(), frame.end());
+  for (const Frame& frame : read_frames(folder_ / "frames")) {
+    EXPECT_EQ(frame.width, 96);
+    EXPECT_EQ(frame.height, 64);
+    frames.insert(frames.end(), frame.pixels.begin(), frame.pixels.end());
   }
   const Values& want = expected_.at("frames");
   ASSERT_EQ(frames.size(), want.size());
