@@ -131,7 +131,9 @@ struct Request {
   // Makes these seconds of the one video in `videos` anew; everything else, its sound included, stays.
   std::optional<SecondRange> retake;
   std::vector<ReferenceClip> references;
-  double reference_attention = 1.0;  // 0 … 1: how much the clip sees of its references
+  // 0 … 1: whether the clip and its references see each other.  As in the reference pipeline a bias of
+  // -10000 · (1 - value) on attention scores: anything clearly below 1 hides them.
+  double reference_attention = 1.0;
   std::vector<Adapter> adapters;
   std::optional<TwoStageRequest> two_stage;
   Streams streams = Streams::both;

@@ -137,7 +137,7 @@ void GivenFlags::add_files_to(CLI::App& command) {
              "a clip that an adapter with references (IC-LoRA) follows; repeatable");
   command
       .add_option("--reference-attention", reference_attention_,
-                  "0 to 1: how much the clip sees of its references")
+                  "0 to 1: whether clip and references see each other; clearly below 1 they do not")
       ->type_name("X")
       ->capture_default_str()
       ->group(group);

@@ -104,7 +104,7 @@ class Planner {
                             .first = first,
                             .count = trimmed(given.file, found.frames - first, request_.frames - frame),
                             .strength = given.strength});
-    if (found.has_sound && !request_.retake && request_.audio != given.file && !std::exchange(told_, true)) {
+    if (found.has_sound && !request_.retake && request_.audio.empty() && !std::exchange(told_, true)) {
       warnings_.push_back(fmt::format("{}: its sound is not used (--audio {} would)", name_of(given.file),
                                       given.file.filename().string()));
     }
@@ -234,7 +234,13 @@ ConditionPlan plan_conditions(const Request& request, const GivenMedia& media, c
                               std::vector<std::string>& warnings) {
   check_combinations(request);
   check_share("--reference-attention", "", request.reference_attention);
-  return Planner(request, media, limits, warnings).run();
+  ConditionPlan plan = Planner(request, media, limits, warnings).run();
+  const bool shaped = request.fit != Fit::crop || request.image_crf;
+  if (!plan.any_frames() && shaped)
+    warnings.emplace_back("--fit and --image-crf are about given frames, and none are given");
+  if (request.references.empty() && request.reference_attention != 1)
+    warnings.emplace_back("--reference-attention is about references, and none are given");
+  return plan;
 }
 
 }  // namespace sluice::pipeline

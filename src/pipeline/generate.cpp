@@ -1,4 +1,5 @@
 // One generation from request to files: text, denoise, decode sound, decode video.
+#include "base/allocator.h"
 #include "base/log.h"
 #include "base/temporary_file.h"
 #include "kernels/memory_pool.h"
@@ -151,6 +152,7 @@ class GenerateRun {
                                             run_.request.frames, run_.request.fps);
     }
     FrameOutputs frames(run_.request, outputs, sound, tags_of(index));
+    give_back_freed_memory();  // what encoding the sound took is no part of the picture's
     runner_.run("decode video", [&] {
       const ltx2::DecodePlan plan = plan_frames(run_.models, run_.settings.video, run_.settings.dtype,
                                                 run_.request.decode, room_for_frames(run_.plan));

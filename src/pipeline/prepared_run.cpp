@@ -239,7 +239,8 @@ RunInputs inputs_of(const PreparedRun& run) {
           .settle = {run.media, run.reference_downscale, run.upsampler_scale},
           .prompt_tokens = std::move(tokens),
           .sound = run.models.vocoder && run.outputs.sound && (all || run.decodes_sound()),
-          .video = run.request.streams != Streams::audio && (all || run.decodes_video())};
+          .video = run.request.streams != Streams::audio && (all || run.decodes_video()),
+          .video_file = all || !run.outputs.video.empty()};
 }
 
 nlohmann::json choices_json(const std::vector<Choice>& choices) {

@@ -68,7 +68,8 @@ class Search {
                              .settle = inputs_.settle,
                              .prompt_tokens = inputs_.prompt_tokens,
                              .sound = inputs_.sound,
-                             .video = inputs_.video},
+                             .video = inputs_.video,
+                             .video_file = inputs_.video_file},
                             budget_, program_);
     if (plan.too_large()) return std::nullopt;
     if (!plan.warnings.empty()) loses += ", and tiles of the picture are blended";

@@ -29,11 +29,12 @@ Bytes reserve_of(const MemoryBudget& budget) {
   return std::clamp<Bytes>(budget.total / 50, MiB(16), MiB(256));
 }
 
-// The frames x264 looks ahead over and its reference frames, and what libav and oneDNN set up once; measured.
+// The frames x264 looks ahead over and refers to, with what it keeps of each, and what libav sets up once:
+// measured from 64 x 64 to 1280 x 704, 9 to 121 frames.
 Bytes video_encoder_memory(const Request& request) {
-  constexpr Bytes kLookedAhead = 60;  // frames
+  constexpr Bytes kLookedAhead = 30;  // frames
   const auto pixels = static_cast<Bytes>(request.width * request.height);
-  return MiB(48) + std::min<Bytes>(static_cast<Bytes>(request.frames), kLookedAhead) * pixels * 3;
+  return MiB(4) + std::min<Bytes>(static_cast<Bytes>(request.frames), kLookedAhead) * pixels * 7 / 2;
 }
 
 template <typename Range, typename Member>
@@ -241,7 +242,7 @@ class Planner {
 
   void video() {
     PhasePlan phase{.name = "decode video"};
-    add(phase, "video encoder", video_encoder_memory(inputs_.request));
+    if (inputs_.video_file) add(phase, "video encoder", video_encoder_memory(inputs_.request));
     add(phase, "sound", sound_beside_frames());
     stage_in(phase, ComponentKind::vae, {&models_.video_decoder->decoder_group()});
     const Bytes room = room_beside(phase.anonymous() + phase.page_cache());

@@ -28,7 +28,8 @@ struct RunInputs {
   SettleInputs settle;                      // what `settings` were made with
   std::vector<std::int64_t> prompt_tokens;  // of each prompt; empty: latents are given, nothing is denoised
   bool sound = true;
-  bool video = true;
+  bool video = true;       // frames are decoded
+  bool video_file = true;  // and encoded
 };
 
 struct MemoryPart {  // a buffer of a phase

@@ -1,6 +1,7 @@
 #include "pipeline/run_report.h"
 
 #include "pipeline/account.h"
+#include "pipeline/clip_outputs.h"
 #include "pipeline/plan_json.h"
 
 namespace sluice::pipeline {
@@ -41,6 +42,10 @@ json run_report(const PreparedRun& run, const Backends& backends, const RunFigur
                  {"given", media_json(run)},
                  {"memory_limit", run.plan.budget.total},
                  {"phases", phase_rows(run, figures)}};
+  if (run.request.count > 1) {
+    for (std::size_t clip = 0; clip < static_cast<std::size_t>(run.request.count); ++clip)
+      report["seeds"].push_back(clip_seed(run.request, clip));
+  }
   json& steps = report["steps"] = {{"seconds", json::array()}, {"anonymous", json::array()}};
   for (const StepFigures& step : figures.steps) {
     steps["seconds"].push_back(step.seconds);

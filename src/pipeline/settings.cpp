@@ -276,6 +276,9 @@ Settings settle(const Request& request, const ModelSet& models, const SettleInpu
                 "ask for more frames or a lower rate");
   }
   settle_stages(request, models, inputs, settings);
+  if (!request.negative_prompt.empty() && !sampling::needed_passes(settings.stages.front().guidance).negative)
+    settings.warnings.emplace_back(
+        "the negative prompt changes nothing without guidance (--guidance above 1)");
   const auto& transformer = models.transformer->config();
   const Choice dtype = choose_dtype(request.compute_dtype, models.table(ltx2::ComponentKind::transformer));
   settings.dtype = scalar_type(dtype);

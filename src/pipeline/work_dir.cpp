@@ -373,6 +373,7 @@ void WorkDir::keep(const Waveform& sound, std::size_t clip) {
 
 void WorkDir::forget_steps() {
   attempt([&] {
+    if (!fs::exists(folder_->path() / kClip)) return;  // could not be kept: what led to it is all there is
     fs::remove(folder_->path() / kContexts);
     fs::remove(folder_->path() / kRefinedFrom);
     const KeptStep last{run_.settings.stages.size() - 1, run_.settings.stages.back().schedule.steps()};
