@@ -172,7 +172,7 @@ UpsamplerScale check_upsampler(const PreparedRun& run) {
 }
 
 // Adapters and upsampler, which the settings depend on.
-void open_helpers(PreparedRun& run) {
+void open_companions(PreparedRun& run) {
   if (!run.request.decode_latents.empty()) return;
   open_adapters(run);
   run.reference_downscale = reference_downscale(run);
@@ -198,7 +198,7 @@ PreparedRun prepare(const Request& request, const Outputs& outputs, Purpose purp
   if (request.decode_latents.empty()) run.media = look_at_media(request);
   run.models = open_models(request.model, needs_of(run, purpose));
   run.request.frames = frames_of(request, run.media, run.models.compression().frames);
-  open_helpers(run);
+  open_companions(run);
   run.settings = settle(run.request, run.models, {run.media, run.reference_downscale, run.upsampler_scale});
   warn_of_adapters(run);
   run.threads = use_threads(run.settings.threads);
