@@ -111,7 +111,7 @@ TEST_F(RunPlanning, LeavesOutPhasesThatAreNotAskedFor) {
 TEST_F(RunPlanning, FindsTheSmallestChangeAndItFits) {
   request_.width = request_.height = 512;
   request_.frames = 121;
-  const RunPlan plan = planned(MiB(150));
+  const RunPlan plan = planned(MiB(115));
   ASSERT_NE(plan.too_large(), nullptr);
   const auto remedy = smallest_change(inputs(), plan.budget, plan.program);
   ASSERT_TRUE(remedy);
