@@ -187,6 +187,9 @@ struct Outputs {
   bool resume = false;
 };
 
+// The names of clip number 0, 1, … of a request with several.
+Outputs outputs_of_clip(const Outputs& outputs, const Request& request, std::size_t clip);
+
 // Makes the video.  Returns the report (JSON), which `outputs.report` gets too.
 // Errors by kind: usage, bad_input, corrupt_file, mismatch and does_not_fit before any work; io, non_finite
 // and interrupted during it; does_not_fit too where memory is refused.  What was finished is kept in

@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <filesystem>
 #include <iostream>
 
 namespace sluice::cli {
@@ -78,6 +79,16 @@ bool asks_for_json(int argc, char** argv) {
                      [](const char* argument) { return std::string_view(argument) == "--json"; });
 }
 
+// "--memory-limit \"$UNSET\"" must not mean that there is none.
+void refuse_empty_values(const CLI::App& command) {
+  for (const CLI::Option* option : command.get_options()) {
+    const std::string name = option->get_name();
+    const bool text = name == "--prompt" || name == "--negative-prompt";
+    if (text || std::ranges::find(option->results(), "") == option->results().end()) continue;
+    throw Error(ErrorKind::usage, fmt::format("{} has an empty value", name), "give one, or leave it out");
+  }
+}
+
 int parse_and_act(std::span<const Command> commands, int argc, char** argv,
                   const std::function<void()>& prepare) {
   CLI::App app{"text to video with sound by LTX-2.3, on machines that are too small for it", "sluice"};
@@ -94,6 +105,7 @@ int parse_and_act(std::span<const Command> commands, int argc, char** argv,
   try {
     prepare();
     app.parse(argc, argv);
+    for (const BuiltCommand& command : built) refuse_empty_values(*command.app);
     show_messages(flags);
     ProgressDisplay progress(flags);
     for (const BuiltCommand& command : built) {
@@ -110,6 +122,11 @@ int parse_and_act(std::span<const Command> commands, int argc, char** argv,
     return show_error(error, flags);
   } catch (const std::bad_alloc&) {
     return show_error(Error(ErrorKind::does_not_fit, "the system refused memory"), flags);
+  } catch (const std::filesystem::filesystem_error& error) {
+    return show_error(
+        Error(ErrorKind::bad_input, fmt::format("{}: {}", error.path1().string(), error.code().message()),
+              "check the path"),
+        flags);
   } catch (const std::exception& error) {
     return show_error(
         Error(ErrorKind::internal, fmt::format("internal error: {}", error.what()),

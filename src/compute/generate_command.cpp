@@ -26,12 +26,16 @@ struct Flags {
 };
 
 // What was made, for people.
-std::string summary(const Outputs& outputs, const nlohmann::json& report) {
+std::string summary(const Outputs& outputs, const Request& request, const nlohmann::json& report) {
   std::string text;
-  for (const auto& path :
-       {outputs.video, outputs.wav, outputs.frames_dir, outputs.latents, outputs.trace, outputs.report}) {
+  auto line = [&](const std::filesystem::path& path) {
     if (!path.empty()) text += path.string() + "\n";
+  };
+  for (std::size_t clip = 0; clip < static_cast<std::size_t>(request.count); ++clip) {
+    const Outputs own = outputs_of_clip(outputs, request, clip);
+    for (const auto& path : {own.video, own.wav, own.frames_dir, own.latents, own.trace}) line(path);
   }
+  line(outputs.report);
   double seconds = 0;
   for (const auto& phase : report.at("phases")) seconds += phase.at("seconds").get<double>();
   return text +
@@ -84,7 +88,7 @@ cli::Action add_generate(CLI::App& app) {
     if (context.flags.json) {
       std::cout << report << "\n";
     } else if (!context.flags.quiet) {
-      std::cout << summary(flags->outputs, nlohmann::json::parse(report));
+      std::cout << summary(flags->outputs, request, nlohmann::json::parse(report));
     }
   };
 }

@@ -145,27 +145,24 @@ void GivenFlags::add_files_to(CLI::App& command) {
   group = "Adapters and stages";
   repeatable("--lora", adapters_, kStrength,
              "an adapter beside the weights, whatever they are stored as; no file changes; repeatable");
-  auto* two = command.add_flag("--two-stage", two_stage_,
-                               "make it at half size, upsample the latents, refine in three steps");
-  two->group(group);
+  command
+      .add_flag("--two-stage", two_stage_,
+                "make it at half size, upsample the latents, refine in three steps")
+      ->group(group);
   command.add_option("--upsampler", stages_.upsampler, "the latent upsampler x2")
-      ->needs(two)
       ->type_name("FILE")
       ->group(group);
   repeatable("--stage-2-lora", stage_2_adapters_, kStrength,
-             "an adapter of the second stage alone; a dev model needs the distilled one; repeatable")
-      ->needs(two);
+             "an adapter of the second stage alone; a dev model needs the distilled one; repeatable");
   command
       .add_option("--adain", stages_.adain,
                   "0 to 1: how far upsampled latents get the first stage's statistics")
-      ->needs(two)
       ->type_name("X")
       ->capture_default_str()
       ->group(group);
   command
       .add_option("--tone-map", stages_.tone_map,
                   "0 to 1: how far large values of upsampled latents are brought in")
-      ->needs(two)
       ->type_name("X")
       ->capture_default_str()
       ->group(group);
@@ -230,14 +227,26 @@ void GivenFlags::apply(Request& request) const {
   if (audio_only_) request.streams = Streams::audio;
   if (video_only_) request.streams = Streams::video;
   if (given("--count")) request.count = count_;
-  if (!two_stage_) return;
-  if (stages_.upsampler.empty()) {
+  apply_stages(request);
+}
+
+void GivenFlags::apply_stages(Request& request) const {
+  if (two_stage_ && !request.two_stage) request.two_stage.emplace();
+  for (const char* flag : {"--upsampler", "--stage-2-lora", "--adain", "--tone-map"}) {
+    if (request.two_stage || !given(flag)) continue;
+    throw Error(ErrorKind::usage, fmt::format("{} is about two stages", flag), "add --two-stage");
+  }
+  if (!request.two_stage) return;
+  TwoStageRequest& stages = *request.two_stage;
+  stages.upsampler = stages_.upsampler;
+  if (two_stage_ && stages.upsampler.empty()) {
     throw Error(ErrorKind::usage, "--two-stage needs the latent upsampler",
                 "add --upsampler ltx-2.3-spatial-upscaler-x2-1.1.safetensors");
   }
-  request.two_stage = stages_;
+  if (given("--adain")) stages.adain = stages_.adain;
+  if (given("--tone-map")) stages.tone_map = stages_.tone_map;
   for (const std::string& text : stage_2_adapters_)
-    request.two_stage->adapters.push_back(parse_adapter("--stage-2-lora", text));
+    stages.adapters.push_back(parse_adapter("--stage-2-lora", text));
 }
 
 }  // namespace sluice::compute

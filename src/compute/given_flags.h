@@ -20,6 +20,7 @@ class GivenFlags {
   void apply(Request& request) const;
 
  private:
+  void apply_stages(Request& request) const;
   bool given(const char* name) const { return command_->count(name) > 0; }
 
   CLI::App* command_ = nullptr;

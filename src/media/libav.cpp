@@ -84,6 +84,7 @@ int check_libav(int result, const std::string& what) {
   if (result >= 0) return result;
   const int error_number = AVUNERROR(result);
   constexpr int kGreatestErrno = 4095;  // the system's; libav's own codes are letters, far above
+  if (result == AVERROR(ENOMEM)) throw std::bad_alloc();
   std::array<char, AV_ERROR_MAX_STRING_SIZE> own_words{};
   av_strerror(result, own_words.data(), own_words.size());
   throw Error(ErrorKind::io,

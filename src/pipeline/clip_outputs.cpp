@@ -68,3 +68,11 @@ std::vector<fs::path> input_files(const Request& request) {
 }
 
 }  // namespace sluice::pipeline
+
+namespace sluice {
+
+Outputs outputs_of_clip(const Outputs& outputs, const Request& request, std::size_t clip) {
+  return pipeline::clip_outputs(outputs, request, clip);
+}
+
+}  // namespace sluice

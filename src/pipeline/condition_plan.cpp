@@ -104,9 +104,10 @@ class Planner {
                             .first = first,
                             .count = trimmed(given.file, found.frames - first, request_.frames - frame),
                             .strength = given.strength});
-    if (found.has_sound && !request_.retake && request_.audio.empty() && !std::exchange(told_, true)) {
+    if (found.has_sound && !request_.retake && request_.audio.empty() && request_.streams == Streams::both &&
+        !std::exchange(told_, true)) {
       warnings_.push_back(fmt::format("{}: its sound is not used (--audio {} would)", name_of(given.file),
-                                      given.file.filename().string()));
+                                      given.file.string()));
     }
   }
 
@@ -132,12 +133,11 @@ class Planner {
                       range.end, lasts));
     }
     if (clip.frame != 0 || clip.strength != 1.0 || clip.count != request_.frames) {
-      throw Error(
-          ErrorKind::usage,
-          fmt::format(
-              "--retake keeps what is not made anew, but {} gives {} frames at frame {} for {} frames",
-              name_of(clip.file), clip.count, clip.frame, request_.frames),
-          "leave out --frames, or ask for as many as the video has; without @frame and strength");
+      throw Error(ErrorKind::usage,
+                  fmt::format("--retake keeps what is not made anew, but {} gives {} frames at frame {} and "
+                              "strength {} for {} frames",
+                              name_of(clip.file), clip.count, clip.frame, clip.strength, request_.frames),
+                  "leave out --frames, or ask for as many as the video has; without @frame and strength");
     }
     plan_.retaken_video = video_latents(range, fps);
     if (!media_.sound && media_.retaken) plan_.retaken_audio = audio_latents(range);

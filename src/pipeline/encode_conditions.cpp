@@ -49,6 +49,14 @@ class FramePiece {
   std::int64_t count_ = 0;
 };
 
+media::RgbFrame next_frame(media::VideoReader& reader, const PlannedFrames& frames, std::int64_t index) {
+  if (const auto frame = reader.next()) return *frame;
+  throw Error(ErrorKind::corrupt_file,
+              fmt::format("{}: it ends after {} frames, {} were announced", frames.file.string(),
+                          frames.first + index, frames.first + frames.count),
+              "the file is probably cut short: fetch it again");
+}
+
 class FrameEncoding {
  public:
   FrameEncoding(const ModelSet& models, weights::WeightSource& source, const Request& request,
@@ -96,14 +104,7 @@ class FrameEncoding {
     FramePiece piece(pixels_of(frames, stage_, models_.compression()),
                      std::min(frames.count, ltx2::EncodePiece{}.frames));
     for (std::int64_t index = 0; index < frames.count; ++index) {
-      const auto frame = reader.next();
-      if (!frame) {
-        throw Error(ErrorKind::corrupt_file,
-                    fmt::format("{}: it ends after {} frames, {} were announced", frames.file.string(),
-                                frames.first + index, frames.first + frames.count),
-                    "the file is probably cut short: fetch it again");
-      }
-      piece.add(*frame, media_fit(request_.fit));
+      piece.add(next_frame(reader, frames, index), media_fit(request_.fit));
       const bool last = index + 1 == frames.count;
       if (piece.full() || last) stream.push(piece.take(), last ? ltx2::Last::yes : ltx2::Last::no);
       tell();
@@ -125,6 +126,11 @@ at::Tensor samples_of(const media::Sound& sound) {
                          at::kFloat);
   };
   return at::stack({channel(sound.left), channel(sound.right)});
+}
+
+// What the model hears: given, or of the clip that is retaken.
+const std::filesystem::path& sound_file(const Request& request) {
+  return request.audio.empty() ? request.videos.front().file : request.audio;
 }
 
 double clip_seconds(const Request& request) {
@@ -161,7 +167,7 @@ std::vector<at::Tensor> encode_frames(const ModelSet& models, Backends& backends
 at::Tensor encode_sound(const ModelSet& models, Backends& backends, const Request& request,
                         const Settings& settings) {
   c10::InferenceMode no_graph;
-  const std::filesystem::path& file = request.audio.empty() ? request.videos.front().file : request.audio;
+  const std::filesystem::path& file = sound_file(request);
   const ltx2::MelFrontend frontend = ltx2::mel_frontend_of(models.audio_encoder->config());
   at::Tensor wave;
   {
@@ -185,6 +191,19 @@ at::Tensor encode_sound(const ModelSet& models, Backends& backends, const Reques
       ltx2::normalize_packed(models.audio_decoder->statistics(), sampling::pack_audio(latents));
   kernels::release_scratch();
   return packed.narrow(1, 0, settings.audio.length).contiguous();
+}
+
+void check_media(const Request& request, const ConditionPlan& plan) {
+  for (const PlannedFrames& frames : plan.frames) {
+    if (frames.source == FrameSource::image) {
+      media::read_picture(frames.file);
+      continue;
+    }
+    media::VideoReader reader(frames.file, request.fps, frames.first);
+    for (std::int64_t index = 0; index < frames.count; ++index) next_frame(reader, frames, index);
+  }
+  if (plan.encodes_sound()) media::read_sound(sound_file(request), clip_seconds(request) + kBeyond);
+  give_back_freed_memory();
 }
 
 namespace {

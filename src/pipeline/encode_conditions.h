@@ -34,6 +34,10 @@ std::vector<at::Tensor> encode_frames(const ModelSet& models, Backends& backends
 at::Tensor encode_sound(const ModelSet& models, Backends& backends, const Request& request,
                         const Settings& settings);
 
+// Decodes all that will be encoded and lets go of it, so that damage is told before hours of work are lost to
+// it.  Errors of the readers.
+void check_media(const Request& request, const ConditionPlan& plan);
+
 // What they need at most beside the weights in their files.
 Bytes frames_encode_memory(const ModelSet& models, const Request& request, const Settings& settings,
                            const StageSettings& stage, const GivenMedia& media);

@@ -24,6 +24,8 @@
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
 #include <optional>
 #include <utility>
 #include <variant>
@@ -113,10 +115,21 @@ class GenerateRun {
   Waveform given_sound() const {
     const double seconds = static_cast<double>(run_.request.frames) / run_.request.fps.value();
     media::Sound sound = media::read_sound(run_.request.audio, seconds);
+    warn_if_clipped(sound);
     return {.sample_rate = sound.sample_rate,
             .left = std::move(sound.left),
             .right = std::move(sound.right),
             .pcm = media::Pcm::exact};
+  }
+
+  void warn_if_clipped(const media::Sound& sound) const {
+    std::int64_t beyond = 0;
+    for (const auto* channel : {&sound.left, &sound.right})
+      beyond += std::ranges::count_if(*channel, [](float sample) { return std::abs(sample) > 1; });
+    if (beyond > 0) {
+      log_warning(fmt::format("{}: {} samples beyond full scale are clipped in what is written",
+                              run_.request.audio.string(), beyond));
+    }
   }
 
   Waveform decoded_sound(std::size_t index, const at::Tensor& latents) {
@@ -148,8 +161,11 @@ class GenerateRun {
   void decode_video(std::size_t index, const Outputs& outputs, const ClipLatents& clip,
                     const std::optional<Waveform>& sound) {
     if (sound) {
-      figures_.sound_fit = media::fit_sound(static_cast<std::int64_t>(sound->left.size()), sound->sample_rate,
-                                            run_.request.frames, run_.request.fps);
+      auto samples = static_cast<std::int64_t>(sound->left.size());
+      // Of a given sound only what the clip has room for was read.
+      if (const auto& given = run_.media.sound) samples = std::max(samples, given->samples);
+      figures_.sound_fit =
+          media::fit_sound(samples, sound->sample_rate, run_.request.frames, run_.request.fps);
     }
     FrameOutputs frames(run_.request, outputs, sound, tags_of(index));
     give_back_freed_memory();  // what encoding the sound took is no part of the picture's

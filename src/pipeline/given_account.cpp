@@ -116,6 +116,11 @@ void take_given(const json& from, Request& into) {
   if (from.contains("image_crf")) into.image_crf = from.at("image_crf").get<int>();
   into.frames_from = from.value("frames_from", std::int64_t{0});
   into.reference_attention = from.value("reference_attention", 1.0);
+  if (from.contains("two_stage")) {
+    into.two_stage.emplace();
+    into.two_stage->adain = from.at("two_stage").at("adain");
+    into.two_stage->tone_map = from.at("two_stage").at("tone_map");
+  }
   if (from.contains("retake")) into.retake = {from.at("retake").at(0), from.at("retake").at(1)};
 }
 
@@ -138,10 +143,7 @@ std::vector<GivenAgain> files_given(const json& from) {
   adapters(from.value("adapters", json::array()), "--lora");
   if (!from.contains("two_stage")) return files;
   const json& stages = from.at("two_stage");
-  files.push_back(
-      {"--two-stage", fmt::format("--two-stage --upsampler {} --adain {} --tone-map {}",
-                                  stages.at("upsampler").get<std::string>(), stages.at("adain").get<double>(),
-                                  stages.at("tone_map").get<double>())});
+  files.push_back({"--upsampler", "--upsampler " + stages.at("upsampler").get<std::string>()});
   adapters(stages.value("adapters", json::array()), "--stage-2-lora");
   return files;
 }

@@ -99,6 +99,13 @@ void check_outputs(const Outputs& outputs, const Request& request) {
   for (const fs::path& folder : folders) {
     media::check_frame_folder(folder, existing);
     check_name(folder);
+    for (const fs::path& input : inputs) {
+      if (input.empty() || !lies_in(full_name(input), full_name(folder))) continue;
+      throw Error(ErrorKind::usage,
+                  fmt::format("{}: the frames would be written over what is read, {}", folder.string(),
+                              input.string()),
+                  "give --frames-dir another folder");
+    }
   }
   if (!outputs.video.empty()) media::check_encoders();
 }

@@ -61,10 +61,15 @@ json run_json(const RunPlan& plan) {
     seconds += phase.seconds.value_or(0);
     timed = timed && phase.seconds.has_value();
   }
-  json all = {{"limit", plan.budget.total}, {"limit_source", plan.budget.source},
-              {"peak", plan.peak()},        {"peak_anonymous", anonymous},
-              {"program", plan.program},    {"fits", plan.too_large() == nullptr},
-              {"bytes_read", read},         {"phases", std::move(phases)}};
+  json all = {{"limit", plan.budget.total},
+              {"limit_source", plan.budget.source},
+              {"peak", plan.peak()},
+              {"peak_anonymous", anonymous},
+              {"program", plan.program},
+              {"reserve", plan.reserve()},
+              {"fits", plan.too_large() == nullptr},
+              {"bytes_read", read},
+              {"phases", std::move(phases)}};
   if (timed) all["seconds"] = seconds;
   return all;
 }

@@ -7,6 +7,7 @@
 #include "kernels/memory_pool.h"
 #include "models/ltx2/files/lora_targets.h"
 #include "models/ltx2/files/version.h"
+#include "pipeline/encode_conditions.h"
 #include "pipeline/output_check.h"
 #include "pipeline/remedy.h"
 #include "pipeline/request_check.h"
@@ -192,12 +193,13 @@ std::vector<const weights::LoraFile*> PreparedRun::adapters_of(std::size_t stage
 }
 
 PreparedRun prepare(const Request& request, const Outputs& outputs, Purpose purpose) {
-  if (purpose == Purpose::generate) check_outputs(outputs, request);
   check_values(request);
+  if (purpose == Purpose::generate) check_outputs(outputs, request);
   PreparedRun run{.request = request, .outputs = outputs};
   if (request.decode_latents.empty()) run.media = look_at_media(request);
   run.models = open_models(request.model, needs_of(run, purpose));
   run.request.frames = frames_of(request, run.media, run.models.compression().frames);
+  check_given_length(request, run.request.frames);
   open_companions(run);
   run.settings = settle(run.request, run.models, {run.media, run.reference_downscale, run.upsampler_scale});
   warn_of_adapters(run);
@@ -219,6 +221,7 @@ PreparedRun prepare(const Request& request, const Outputs& outputs, Purpose purp
       throw Error(ErrorKind::usage, run.settings.missing.front(), "or take a distilled model");
     if (run.plan.too_large()) refuse(inputs_of(run), run.plan);
     check_scales(run);
+    check_media(run.request, run.settings.conditions);
   }
   return run;
 }

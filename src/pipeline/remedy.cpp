@@ -134,7 +134,14 @@ std::string consists_of(const RunPlan& plan, const PhasePlan& phase) {
     parts.push_back(fmt::format("{} of {} weights ({})", format_bytes(staging.anonymous + staging.page_cache),
                                 staging.component, to_string(staging.residence)));
   }
+  parts.push_back(fmt::format("{} left for what cannot be counted", format_bytes(plan.reserve())));
   return fmt::format("{}", fmt::join(parts, ", "));
+}
+
+std::string no_way_out(const PhasePlan& phase) {
+  if (phase.name.starts_with("condition"))
+    return "give smaller pictures, videos or sounds, or raise the limit: no smaller clip alone would fit";
+  return "not even the smallest clip fits: free memory, or raise the limit";
 }
 
 }  // namespace
@@ -148,10 +155,10 @@ void refuse(const RunInputs& inputs, const RunPlan& plan) {
   const auto remedy = smallest_change(inputs, plan.budget, plan.program);
   throw Error(ErrorKind::does_not_fit,
               fmt::format("not enough memory for the phase '{}': it needs {} ({}), the limit is {} ({})",
-                          phase.name, format_bytes(plan.memory(phase)), consists_of(plan, phase),
-                          format_bytes(plan.budget.total), plan.budget.source),
+                          phase.name, format_bytes(plan.memory(phase) + plan.reserve()),
+                          consists_of(plan, phase), format_bytes(plan.budget.total), plan.budget.source),
               remedy ? fmt::format("{} fits: {} at most", remedy->flags, format_bytes(remedy->plan.peak()))
-                     : "not even the smallest clip fits: free memory, or raise the limit");
+                     : no_way_out(phase));
 }
 
 }  // namespace sluice::pipeline

@@ -107,6 +107,15 @@ void check_sizes(const Request& request, const sampling::VideoCompression& compr
   }
 }
 
+void check_given_length(const Request& request, std::int64_t frames) {
+  if (request.frames != 0 || frames <= kMostFrames) return;
+  const auto& file = request.audio.empty() ? request.videos.front().file : request.audio;
+  throw Error(ErrorKind::usage,
+              fmt::format("{}: it lasts {} frames at {} a second, a clip has {} at most", file.string(),
+                          frames, to_string(request.fps), kMostFrames),
+              "say with --frames how much of it is wanted");
+}
+
 std::vector<std::string> unusual_sizes(const Request& request) {
   std::vector<std::string> warnings;
   const double fps = request.fps.value();

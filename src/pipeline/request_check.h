@@ -19,6 +19,9 @@ void check_values(const Request& request);
 // not 8k + 1, and numbers that no machine could serve.
 void check_sizes(const Request& request, const sampling::VideoCompression& compression);
 
+// Error(usage) where a request leaves the length open and what it gives (`frames`) lasts too long.
+void check_given_length(const Request& request, std::int64_t frames);
+
 // Sizes and rates that work but that the model was not trained for; one line each.
 std::vector<std::string> unusual_sizes(const Request& request);
 

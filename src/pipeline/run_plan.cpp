@@ -328,6 +328,10 @@ const PhasePlan* RunPlan::too_large() const {
   return phase == phases.end() ? nullptr : &*phase;
 }
 
+Bytes RunPlan::reserve() const {
+  return reserve_of(budget);
+}
+
 Bytes RunPlan::room_for_tensors(const PhasePlan& phase) const {
   const Bytes taken = memory(phase) - phase.tensors();
   return budget.total - std::min(taken, budget.total);

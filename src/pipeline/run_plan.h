@@ -69,6 +69,7 @@ struct RunPlan {
 
   Bytes memory(const PhasePlan& phase) const { return program + phase.anonymous() + phase.page_cache(); }
   const PhasePlan* find(std::string_view name) const;
+  Bytes reserve() const;  // left alone of the limit, for what cannot be counted
   // For tensors of a phase, in what the limit leaves beside program and weights.
   Bytes room_for_tensors(const PhasePlan& phase) const;
   // With what is left alone for the C library's own.

@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <functional>
 #include <set>
 
 namespace sluice::pipeline {
@@ -97,9 +98,20 @@ json work_identity(const PreparedRun& run) {
 std::vector<std::string> identity_differences(const json& there, const json& here) {
   std::vector<std::string> lines;
   auto part = [](const json& identity, const char* name) { return identity.value(name, json::object()); };
-  auto values = [&](const std::string& key, const json& a, const json& b) {
-    lines.push_back(fmt::format("{} {} there, {} here", key, shown(a), shown(b)));
-  };
+  // Down to what differs inside of lists and objects.
+  std::function<void(const std::string&, const json&, const json&)> values =
+      [&](const std::string& key, const json& a, const json& b) {
+        if (a.is_object() && b.is_object()) {
+          each_difference(a, b, [&](const std::string& inner, const json& c, const json& d) {
+            values(key + "." + inner, c, d);
+          });
+        } else if (a.is_array() && b.is_array() && a.size() == b.size()) {
+          for (std::size_t i = 0; i < a.size(); ++i)
+            if (a[i] != b[i]) values(fmt::format("{}[{}]", key, i), a[i], b[i]);
+        } else {
+          lines.push_back(fmt::format("{} {} there, {} here", key, shown(a), shown(b)));
+        }
+      };
   std::set<std::string> files;
   auto file = [&](const std::string& key, const json&, const json&) { files.insert(key); };
   each_difference(part(there, "request"), part(here, "request"), values);
