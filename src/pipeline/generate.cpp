@@ -87,6 +87,9 @@ class GenerateRun {
 
   void finish(std::size_t index, const ClipLatents& clip) {
     const Outputs outputs = clip_outputs(run_.outputs, run_.request, index);
+    // Another run may have made them since this one began.
+    for (const auto& path : {outputs.latents, outputs.video, outputs.wav})
+      if (!path.empty() && !run_.outputs.overwrite) check_target(path, Existing::refuse);
     if (!outputs.latents.empty()) {
       work_.finishing(outputs.latents);
       const std::int64_t steps = run_.settings.stages.back().schedule.steps();

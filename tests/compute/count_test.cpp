@@ -82,6 +82,22 @@ TEST_F(Count, names_what_cannot_be_made_of_several) {
   EXPECT_THAT(folder_.names(), UnorderedElementsAre());
 }
 
+TEST_F(Count, says_which_files_were_made) {
+  const Outcome outcome = run(short_clip({"-o", folder_ / "many.mp4", "--seed", "7", "--count", "2"}));
+
+  ASSERT_THAT(outcome, Succeeds());
+  EXPECT_THAT(outcome.out, HasSubstr((folder_ / "many-7.mp4").string()));
+  EXPECT_THAT(outcome.out, HasSubstr((folder_ / "many-8.mp4").string()));
+  EXPECT_THAT(outcome.out, ::testing::Not(HasSubstr("many.mp4")));
+}
+
+TEST_F(Count, outside_of_what_is_possible_is_refused_before_anything_is_sized_by_it) {
+  for (const char* count : {"0", "-1", "65", "9223372036854775807"}) {
+    EXPECT_THAT(run(short_clip({"-o", folder_ / "many.mp4", "--count", count})),
+                Refuses(2, HasSubstr("is not between 1 and 64")));
+  }
+}
+
 TEST_F(Count, refuses_to_replace_any_of_the_files) {
   write_file(folder_ / "x-6.mp4", "somebody's");
 

@@ -55,6 +55,11 @@ const fs::path& files() {
     for (int i = 0; i < 50; ++i) words += "no picture, no video and no sound\n";
     write_file(folder / "words.txt", words);
     write_file(folder / "empty", "");
+    fs::create_symlink("loop", folder / "loop");
+    // Whole to the last chunk, but its checksums do not agree.
+    std::string damaged = file_content(folder / "picture.png");
+    damaged[damaged.size() / 2] = static_cast<char>(damaged[damaged.size() / 2] ^ 0x40);
+    write_file(folder / "damaged.png", damaged);
     media::write_bytes(folder / "silent.wav", media::WavFile{}.bytes());
     return true;
   }();
@@ -85,8 +90,9 @@ Arguments with_files(const Arguments& flags) {
 
 const Row kPictures[] = {
     {"missing", {"--image", "%/nowhere.png"}, 3, "nowhere.png: no such file", "check the path"},
-    {"without_a_name", {"--image", ""}, 2, "--image '' names no file", "picture.png"},
+    {"without_a_name", {"--image", ""}, 2, "--image has an empty value", "leave it out"},
     {"without_a_name_at_a_frame", {"--image", "@0"}, 2, "--image '@0' names no file", "picture.png"},
+    {"loop", {"--image", "%/loop"}, 3, "loop: Too many levels of symbolic links", "check the path"},
     {"folder", {"--image", "%/"}, 3, "is a folder, not a file", "inside it"},
     {"empty", {"--image", "%/empty"}, 3, "empty: is an empty file, not a picture", "the picture itself"},
     {"text", {"--image", "%/words.txt"}, 3, "words.txt: is no picture that can be read", "PNG, JPEG"},
@@ -225,12 +231,12 @@ const Row kVideos[] = {
     {"retake_of_a_part",
      {"--video", "%/video.mp4@8", "--retake", "0.1:0.2"},
      2,
-     "video.mp4 gives 9 frames at frame 8 for 17 frames",
+     "video.mp4 gives 9 frames at frame 8 and strength 1 for 17 frames",
      "leave out --frames"},
     {"retake_of_another_length",
      {"--video", "%/video.mp4", "--retake", "0.1:0.2", "--frames", "25"},
      2,
-     "video.mp4 gives 17 frames at frame 0 for 25 frames",
+     "video.mp4 gives 17 frames at frame 0 and strength 1 for 25 frames",
      "leave out --frames"},
 };
 
@@ -264,6 +270,29 @@ std::string row_name(const ::testing::TestParamInfo<Row>& info) {
 INSTANTIATE_TEST_SUITE_P(Picture, Refused, ::testing::ValuesIn(kPictures), row_name);
 INSTANTIATE_TEST_SUITE_P(Video, Refused, ::testing::ValuesIn(kVideos), row_name);
 INSTANTIATE_TEST_SUITE_P(Sound, Refused, ::testing::ValuesIn(kSounds), row_name);
+
+TEST(Damage, inside_of_what_is_given_is_told_before_the_text_encoder_works) {
+  TemporaryFolder folder;
+
+  const Outcome outcome = run(given_clip({"--image", files() / "damaged.png", "-o", folder / "clip.mp4"}));
+
+  EXPECT_THAT(outcome, Refuses(3, HasSubstr("damaged.png: "), HasSubstr("again")));
+  EXPECT_THAT(outcome.err, ::testing::Not(HasSubstr("layers")));  // of the text phase's progress
+  EXPECT_THAT(folder.names(), IsEmpty());
+}
+
+TEST(Frames, are_not_written_over_a_picture_that_is_given) {
+  TemporaryFolder folder;
+  fs::create_directory(folder / "frames");
+  fs::copy_file(files() / "picture.png", folder / "frames/frame_00000.png");
+
+  const Outcome outcome = run(given_clip(
+      {"--image", folder / "frames/frame_00000.png", "--frames-dir", folder / "frames", "--overwrite"}));
+
+  EXPECT_THAT(outcome,
+              Refuses(2, HasSubstr("would be written over what is read"), HasSubstr("--frames-dir")));
+  EXPECT_TRUE(same_bytes(folder / "frames/frame_00000.png", files() / "picture.png"));
+}
 
 struct Contradiction {
   const char* name;

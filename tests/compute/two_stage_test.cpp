@@ -153,9 +153,9 @@ TEST(Upsampler, and_the_second_stage_need_each_other) {
   EXPECT_THAT(run(given_clip({"--two-stage", "-o", folder / "clip.mp4"})),
               Refuses(2, HasSubstr("--two-stage needs the latent upsampler"), HasSubstr("add --upsampler")));
   EXPECT_THAT(run(given_clip({"--upsampler", "up.safetensors", "-o", folder / "clip.mp4"})),
-              Refuses(2, HasSubstr("--upsampler requires --two-stage"), HasSubstr("--help")));
+              Refuses(2, HasSubstr("--upsampler is about two stages"), HasSubstr("add --two-stage")));
   EXPECT_THAT(run(given_clip({"--adain", "1", "-o", folder / "clip.mp4"})),
-              Refuses(2, HasSubstr("--adain requires --two-stage"), HasSubstr("--help")));
+              Refuses(2, HasSubstr("--adain is about two stages"), HasSubstr("add --two-stage")));
   EXPECT_THAT(folder.names(), IsEmpty());
 }
 
