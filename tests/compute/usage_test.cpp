@@ -67,7 +67,7 @@ const Row kRows[] = {
      {"--variant", "dev", "--steps", "2", "--stg", "1", "--stg-blocks", "0,2"},
      "--stg-blocks names block 2, but the transformer has blocks 0 to 1",
      "--stg-blocks 1"},
-    {"sound_without_a_name", {"--audio", ""}, "--audio '' names no file", "give a file"},
+    {"sound_without_a_name", {"--audio", ""}, "--audio has an empty value", "leave it out"},
     {"two_pictures_behind_one_flag", {"--image", "a.png", "b.png"}, "'b.png' is unknown", "--help"},
     {"picture_beside_given_latents",
      {"--decode-latents", "latents.safetensors", "--image", "a.png"},
