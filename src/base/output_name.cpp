@@ -12,6 +12,10 @@ fs::path full_name(const fs::path& path) {
   return fs::weakly_canonical(fs::absolute(path)).lexically_normal();
 }
 
+fs::path without_slash(const fs::path& path) {
+  return path.has_filename() ? path : path.parent_path();
+}
+
 bool lies_in(const fs::path& path, const fs::path& folder) {
   for (fs::path at = path; at.has_relative_path(); at = at.parent_path()) {
     if (at == folder) return true;

@@ -9,6 +9,9 @@ namespace sluice {
 // One name for all spellings of a path, whether or not there is a file.
 std::filesystem::path full_name(const std::filesystem::path& path);
 
+// "frames/" is "frames".
+std::filesystem::path without_slash(const std::filesystem::path& path);
+
 // Of full names.
 bool lies_in(const std::filesystem::path& path, const std::filesystem::path& folder);
 

@@ -29,27 +29,6 @@ bool exists(const std::string& path) {
   return std::filesystem::exists(path, ignored);
 }
 
-// "FILE:number" split at the last colon; the number is missing where what follows is none, or where a file
-// has that whole name.
-struct FileAndNumber {
-  std::string file;
-  std::optional<double> number;
-};
-
-FileAndNumber split_number(const std::string& text) {
-  const std::size_t colon = text.rfind(':');
-  if (colon == std::string::npos || exists(text)) return {text, std::nullopt};
-  const auto value = number<double>(std::string_view(text).substr(colon + 1));
-  if (!value) return {text, std::nullopt};
-  return {text.substr(0, colon), value};
-}
-
-// An empty name, which a script's empty variable gives, is not the same as no flag.
-const std::filesystem::path& named_file(std::string_view flag, const std::filesystem::path& file) {
-  if (!file.empty()) return file;
-  throw Error(ErrorKind::usage, fmt::format("{} '' names no file", flag), "give a file, or leave it out");
-}
-
 }  // namespace
 
 FrameCondition parse_frame_condition(std::string_view flag, const std::string& text) {
@@ -73,12 +52,17 @@ FrameCondition parse_frame_condition(std::string_view flag, const std::string& t
 }
 
 Adapter parse_adapter(std::string_view flag, const std::string& text) {
-  const FileAndNumber parts = split_number(text);
-  if (parts.file.empty()) {
-    throw Error(ErrorKind::usage, fmt::format("{} '{}' names no file", flag, text),
-                "write it like style.safetensors or style.safetensors:0.8");
+  Adapter adapter{.file = text};
+  const std::size_t colon = text.rfind(':');
+  if (colon != std::string::npos && !exists(text)) {
+    if (const auto strength = number<double>(std::string_view(text).substr(colon + 1)))
+      adapter = {.file = text.substr(0, colon), .strength = *strength};
   }
-  return {.file = parts.file, .strength = parts.number.value_or(1.0)};
+  if (adapter.file.empty()) {
+    throw Error(ErrorKind::usage, fmt::format("{} '{}' names no file", flag, text),
+                "write it like file or file:0.8");
+  }
+  return adapter;
 }
 
 SecondRange parse_second_range(std::string_view flag, const std::string& text) {
@@ -201,9 +185,8 @@ void GivenFlags::apply(Request& request) const {
   for (const std::string& text : images_) request.images.push_back(parse_frame_condition("--image", text));
   for (const std::string& text : videos_) request.videos.push_back(parse_frame_condition("--video", text));
   for (const std::string& text : references_) {
-    const FileAndNumber parts = split_number(text);
-    request.references.push_back(
-        {.file = named_file("--reference", parts.file), .strength = parts.number.value_or(1.0)});
+    const auto [file, strength] = parse_adapter("--reference", text);
+    request.references.push_back({.file = file, .strength = strength});
   }
   for (const std::string& text : adapters_) request.adapters.push_back(parse_adapter("--lora", text));
   if (given("--frames-from")) request.frames_from = frames_from_;
@@ -214,7 +197,7 @@ void GivenFlags::apply(Request& request) const {
                                                   std::pair{std::string_view("stretch"), Fit::stretch}});
   }
   if (given("--image-crf")) request.image_crf = image_crf_;
-  if (given("--audio")) request.audio = named_file("--audio", audio_);
+  if (given("--audio")) request.audio = audio_;
   if (given("--retake")) request.retake = parse_second_range("--retake", retake_);
   if (given("--reference-attention")) request.reference_attention = reference_attention_;
   if (given("--sampler")) {

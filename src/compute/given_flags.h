@@ -36,7 +36,7 @@ class GivenFlags {
 
 // "first.png@8:0.5": file, frame, strength.  A file of that whole name is taken as it is.
 FrameCondition parse_frame_condition(std::string_view flag, const std::string& text);
-// "style.safetensors:0.8"
+// "style.safetensors:0.8": file, strength.  A file of that whole name is taken as it is.
 Adapter parse_adapter(std::string_view flag, const std::string& text);
 // "1.5:3" in seconds
 SecondRange parse_second_range(std::string_view flag, const std::string& text);

@@ -2,6 +2,7 @@
 
 #include <sluice/error.h>
 #include "base/file.h"
+#include "base/output_name.h"
 
 #include <fmt/format.h>
 #include <png.h>
@@ -79,7 +80,7 @@ void check_frame_folder(const fs::path& folder, Existing existing) {
   std::error_code ignored;
   if (!fs::exists(folder, ignored)) {
     // A folder is made where a file could be; "frames/" means the same as "frames".
-    check_target(folder.has_filename() ? folder : folder.parent_path(), existing);
+    check_target(without_slash(folder), existing);
     return;
   }
   if (!fs::is_directory(folder, ignored)) {

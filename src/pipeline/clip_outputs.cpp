@@ -1,5 +1,7 @@
 #include "pipeline/clip_outputs.h"
 
+#include "base/output_name.h"
+
 #include <fmt/format.h>
 
 namespace sluice::pipeline {
@@ -9,7 +11,7 @@ namespace fs = std::filesystem;
 
 fs::path with_seed(const fs::path& path, std::uint64_t seed) {
   if (path.empty()) return path;
-  const fs::path plain = path.has_filename() ? path : path.parent_path();  // "frames/" is "frames"
+  const fs::path plain = without_slash(path);
   fs::path name = plain.stem();
   name += fmt::format("-{}", seed);
   name += plain.extension();

@@ -11,10 +11,6 @@
 namespace sluice::pipeline {
 namespace {
 
-std::string name_of(const std::filesystem::path& file) {
-  return file.string();
-}
-
 void check_share(std::string_view flag, const std::string& where, double value) {
   if (value >= 0 && value <= 1) return;  // false for NaN
   throw Error(ErrorKind::usage,
@@ -41,12 +37,12 @@ class Planner {
 
  private:
   std::int64_t place(std::string_view flag, const FrameCondition& given) const {
-    check_share(flag, name_of(given.file), given.strength);
+    check_share(flag, given.file.string(), given.strength);
     const std::int64_t frames = request_.frames;
     if (given.frame < -frames || given.frame >= frames) {
       throw Error(
           ErrorKind::usage,
-          fmt::format("{} {}@{}: the clip has the frames 0 to {}", flag, name_of(given.file), given.frame,
+          fmt::format("{} {}@{}: the clip has the frames 0 to {}", flag, given.file.string(), given.frame,
                       frames - 1),
           fmt::format("give a frame from {} to {}: negative ones count from the end", -frames, frames - 1));
     }
@@ -60,7 +56,7 @@ class Planner {
       if (frames.beside()) continue;
       if (before) {
         warnings_.push_back(fmt::format("{} and {} both begin at frame 0: there the later one counts",
-                                        name_of(before->file), name_of(frames.file)));
+                                        before->file.string(), frames.file.string()));
       }
       before = &frames;
     }
@@ -79,7 +75,7 @@ class Planner {
     const std::int64_t most = std::min(there, room);
     const std::int64_t count = (most - 1) / step * step + 1;
     if (count < there) {
-      warnings_.push_back(fmt::format("{}: of {} frames {} are used ({})", name_of(file), there, count,
+      warnings_.push_back(fmt::format("{}: of {} frames {} are used ({})", file.string(), there, count,
                                       there > room && room - count < step
                                           ? fmt::format("the clip has room for {}", room)
                                           : fmt::format("a count of {}k+1 is needed", step)));
@@ -92,7 +88,7 @@ class Planner {
     std::int64_t first = request_.frames_from;
     if (first < -found.frames || first >= found.frames) {
       throw Error(ErrorKind::usage,
-                  fmt::format("--frames-from {}: {} has {} frames at {} a second", first, name_of(given.file),
+                  fmt::format("--frames-from {}: {} has {} frames at {} a second", first, given.file.string(),
                               found.frames, to_string(request_.fps)),
                   fmt::format("give a number from {} to {}: negative ones count from its end", -found.frames,
                               found.frames - 1));
@@ -106,7 +102,7 @@ class Planner {
                             .strength = given.strength});
     if (found.has_sound && !request_.retake && request_.audio.empty() && request_.streams == Streams::both &&
         !std::exchange(told_, true)) {
-      warnings_.push_back(fmt::format("{}: its sound is not used (--audio {} would)", name_of(given.file),
+      warnings_.push_back(fmt::format("{}: its sound is not used (--audio {} would)", given.file.string(),
                                       given.file.string()));
     }
   }
@@ -136,13 +132,13 @@ class Planner {
       throw Error(ErrorKind::usage,
                   fmt::format("--retake keeps what is not made anew, but {} gives {} frames at frame {} and "
                               "strength {} for {} frames",
-                              name_of(clip.file), clip.count, clip.frame, clip.strength, request_.frames),
+                              clip.file.string(), clip.count, clip.frame, clip.strength, request_.frames),
                   "leave out --frames, or ask for as many as the video has; without @frame and strength");
     }
     plan_.retaken_video = video_latents(range, fps);
     if (!media_.sound && media_.retaken) plan_.retaken_audio = audio_latents(range);
     if (!media_.sound && !media_.retaken)
-      warnings_.push_back(fmt::format("{}: it has no sound, so all of it is made", name_of(clip.file)));
+      warnings_.push_back(fmt::format("{}: it has no sound, so all of it is made", clip.file.string()));
   }
 
   // Latents of which a frame lies in the range: the first stands for one frame, the others for `frames` each.
@@ -166,7 +162,7 @@ class Planner {
   }
 
   void reference(const ReferenceClip& given, const media::ReadableVideo& found) {
-    check_share("--reference", name_of(given.file), given.strength);
+    check_share("--reference", given.file.string(), given.strength);
     plan_.frames.push_back({.source = FrameSource::reference,
                             .file = given.file,
                             .count = trimmed(given.file, found.frames, request_.frames),
@@ -181,10 +177,10 @@ class Planner {
     const double frame = 1 / request_.fps.value();
     if (given > clip + frame) {
       warnings_.push_back(fmt::format("{}: {:.2f} s of sound are cut to the clip's {:.2f} s",
-                                      name_of(request_.audio), given, clip));
+                                      request_.audio.string(), given, clip));
     } else if (given < clip - frame) {
       warnings_.push_back(fmt::format("{}: {:.2f} s of sound, silence behind them to the clip's {:.2f} s",
-                                      name_of(request_.audio), given, clip));
+                                      request_.audio.string(), given, clip));
     }
   }
 

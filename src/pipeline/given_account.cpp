@@ -1,5 +1,6 @@
 #include "pipeline/given_account.h"
 
+#include "base/output_name.h"
 #include "media/picture_fit.h"
 #include "pipeline/encode_conditions.h"
 #include "pipeline/file_fingerprint.h"
@@ -41,8 +42,7 @@ Value value_of(const Words<Value, N>& words, const std::string& name, Value fall
 }
 
 std::string name_of(const fs::path& file) {
-  const fs::path plain = file.has_filename() ? file : file.parent_path();
-  return plain.filename().string();
+  return without_slash(file).filename().string();
 }
 
 json frames_json(const PlannedFrames& frames) {

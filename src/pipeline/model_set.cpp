@@ -1,5 +1,6 @@
 #include "pipeline/model_set.h"
 
+#include "base/output_name.h"
 #include "models/ltx2/text/gemma_keys.h"
 #include "nn/json_file.h"
 #include "weights/quantized.h"
@@ -165,8 +166,7 @@ TextEncoder open_text_encoder(const fs::path& folder) {
   encoder.tokenizer = folder / "tokenizer.json";
   if (!fs::exists(encoder.tokenizer)) {
     // A diffusers folder keeps it beside the text encoder.
-    const fs::path beside = fs::absolute(folder).lexically_normal();
-    const fs::path parent = beside.has_filename() ? beside.parent_path() : beside.parent_path().parent_path();
+    const fs::path parent = without_slash(fs::absolute(folder).lexically_normal()).parent_path();
     if (fs::exists(parent / "tokenizer" / "tokenizer.json"))
       encoder.tokenizer = parent / "tokenizer" / "tokenizer.json";
   }

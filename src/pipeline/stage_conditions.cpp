@@ -104,14 +104,12 @@ Latents stage_start(const StageConditions& conditions, const Latents& noise, con
                     double level) {
   // Given tokens stand over what the earlier stage made of them; their share of noise is the mask's.
   auto start = [&](const at::Tensor& noisy, const at::Tensor& made, const sampling::Conditioning& given) {
-    if (!noisy.defined()) return noisy;
-    at::Tensor from = made.defined() ? made : at::Tensor();
-    if (given.defined()) {
-      const std::int64_t beside = given.clean.size(1) - (from.defined() ? from.size(1) : given.clean.size(1));
-      if (from.defined() && beside > 0) from = at::constant_pad_nd(from, {0, 0, 0, beside});
-      from = from.defined() ? at::where(given.mask > 0, given.clean, from) : given.clean;
+    if (!noisy.defined() || (!made.defined() && !given.defined())) return noisy;
+    at::Tensor from = made.defined() ? made : given.clean;
+    if (made.defined() && given.defined()) {
+      const std::int64_t beside = given.clean.size(1) - made.size(1);
+      from = at::where(given.mask > 0, given.clean, at::constant_pad_nd(made, {0, 0, 0, beside}));
     }
-    if (!from.defined()) return noisy;
     return sampling::noised_start(from, noisy, given.mask, level);
   };
   return {.video = start(noise.video, clean.video, conditions.video),

@@ -79,11 +79,6 @@ void remove_unfinished(const WorkMarker& marker) {
     remove_abandoned(folder, [](std::string_view name) { return name.starts_with("frame_"); });
 }
 
-// "frames/" is "frames".
-fs::path without_slash(const fs::path& path) {
-  return path.has_filename() ? path : path.parent_path();
-}
-
 }  // namespace
 
 std::string recorded_name(const fs::path& output) {

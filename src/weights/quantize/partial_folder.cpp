@@ -1,6 +1,7 @@
 #include "weights/quantize/partial_folder.h"
 
 #include "base/file.h"
+#include "base/output_name.h"
 
 #include <sluice/error.h>
 
@@ -28,10 +29,6 @@ Error cannot(const fs::path& path, std::string_view what, int error_number) {
   return Error(ErrorKind::io,
                fmt::format("{}: cannot {}: {}", path.string(), what, system_reason(error_number)),
                system_remedy(error_number));
-}
-
-fs::path without_slash(const fs::path& path) {
-  return path.has_filename() ? path : path.parent_path();
 }
 
 bool is_empty_folder(const fs::path& path) {
